@@ -1,0 +1,54 @@
+import { TemporarilyUnavailableError } from './domain-error.js';
+
+/** The caller went away before its request changed anything; there is nobody left to tell. */
+export class CallerGoneError extends Error {
+  constructor() {
+    super('the caller disconnected before its request took effect');
+    this.name = 'CallerGoneError';
+  }
+}
+
+/**
+ * How long one piece of work may take, measured on the monotonic clock, and optionally the caller on whose
+ * behalf it runs. Whoever is about to make something durable asks {@link throwIfOver} first.
+ */
+export class Deadline {
+  private constructor(
+    private readonly expiresAt: number,
+    private readonly callerGone: AbortSignal | undefined,
+    private readonly message: string,
+  ) {}
+
+  static after(milliseconds: number, options: { callerGone?: AbortSignal; message?: string } = {}): Deadline {
+    return new Deadline(
+      performance.now() + milliseconds,
+      options.callerGone,
+      options.message ?? 'the service is temporarily unavailable; send the same request again',
+    );
+  }
+
+  /** The same budget, failing with another sentence. */
+  withMessage(message: string): Deadline {
+    return new Deadline(this.expiresAt, this.callerGone, message);
+  }
+
+  /** Milliseconds left, a whole number, never below 0. */
+  get remainingMs(): number {
+    return Math.max(0, Math.ceil(this.expiresAt - performance.now()));
+  }
+
+  get isOver(): boolean {
+    return this.remainingMs === 0;
+  }
+
+  /** What the caller of expired work is told (503 on REST). */
+  expiry(cause?: unknown): TemporarilyUnavailableError {
+    return new TemporarilyUnavailableError(this.message, cause === undefined ? undefined : { cause });
+  }
+
+  /** @throws TemporarilyUnavailableError when the time is up, CallerGoneError when nobody waits any more. */
+  throwIfOver(): void {
+    if (this.isOver) throw this.expiry();
+    if (this.callerGone?.aborted === true) throw new CallerGoneError();
+  }
+}

@@ -1,0 +1,69 @@
+/** The metadata keys that SQL may look into. */
+export type MetadataKey =
+  | 'pending_id'
+  | 'question_id'
+  | 'status'
+  | 'agent_disconnected'
+  | 'response_delivery_pending'
+  | 'prompt_dispatch_pending'
+  | 'prompt_dispatch_attempted'
+  | 'resumed_from_pending_id';
+
+export type Engine = 'sqlite' | 'postgres';
+
+/**
+ * Every difference between the two engines' SQL, and its reason. `column` is a column name, alias included
+ * (`m.metadata`), always a constant of ours.
+ */
+export interface Dialect {
+  readonly engine: Engine;
+  /** The value of a key as text, NULL when absent. Its text equals the index definitions': the planner matches it. */
+  metadataText(column: string, key: MetadataKey): string;
+  /** True when the key holds a JSON string that is not empty. */
+  metadataIsNonEmptyText(column: string, key: MetadataKey): string;
+  /** True when the key holds `true`, `"true"`, `1` or `"1"`, never NULL. */
+  metadataFlag(column: string, key: MetadataKey): string;
+  /** Strict JSON text of the whole document (SQLite also stores JSON5, which JSON.parse refuses). */
+  metadataDocument(column: string): string;
+  /** The document with `status` replaced by the claim's private value. */
+  metadataMarkedResponding(column: string): string;
+  /** Bytewise order of an extracted text, which PostgreSQL would otherwise sort by the database's language. */
+  bytewise(expression: string): string;
+  /** Appended to `SELECT … FROM task_sessions`: serialises per session without blocking foreign-key inserts. */
+  readonly lockSession: string;
+  /** Appended to `SELECT … FROM task_session_turns|messages … ORDER BY id`. */
+  readonly lockRows: string;
+}
+
+const sqlite: Dialect = {
+  engine: 'sqlite',
+  metadataText: (column, key) => `json_extract(${column}, '$.${key}')`,
+  metadataIsNonEmptyText: (column, key) =>
+    `(COALESCE(json_type(${column}, '$.${key}'), '') = 'text' AND json_extract(${column}, '$.${key}') <> '')`,
+  // The cast keeps 1.0 out, as the text comparison does on PostgreSQL; JSON true is 1 here.
+  metadataFlag: (column, key) => `COALESCE(CAST(json_extract(${column}, '$.${key}') AS TEXT), '') IN ('1', 'true')`,
+  metadataDocument: (column) => `json(${column})`,
+  metadataMarkedResponding: (column) => `json_set(${column}, '$.status', 'responding')`,
+  bytewise: (expression) => expression,
+  // One writer: BEGIN IMMEDIATE has already serialised everything.
+  lockSession: '',
+  lockRows: '',
+};
+
+const postgres: Dialect = {
+  engine: 'postgres',
+  metadataText: (column, key) => `${column}::jsonb->>'${key}'`,
+  metadataIsNonEmptyText: (column, key) =>
+    `(COALESCE(jsonb_typeof(${column}::jsonb->'${key}'), '') = 'string' AND ${column}::jsonb->>'${key}' <> '')`,
+  metadataFlag: (column, key) => `COALESCE(${column}::jsonb->>'${key}', '') IN ('1', 'true')`,
+  metadataDocument: (column) => column,
+  metadataMarkedResponding: (column) => `jsonb_set(${column}::jsonb, '{status}', '"responding"')::text`,
+  bytewise: (expression) => `(${expression}) COLLATE "C"`,
+  // Plain FOR UPDATE would block every insert whose foreign key names the session.
+  lockSession: ' FOR NO KEY UPDATE',
+  lockRows: ' FOR UPDATE',
+};
+
+export function dialectOf(engine: Engine): Dialect {
+  return engine === 'sqlite' ? sqlite : postgres;
+}
