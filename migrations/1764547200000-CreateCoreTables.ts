@@ -1,6 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 const SQLITE = [
+  `CREATE TABLE server_starts (
+    epoch INTEGER PRIMARY KEY NOT NULL,
+    started_at TEXT NOT NULL
+  )`,
   `CREATE TABLE users (
     id TEXT PRIMARY KEY NOT NULL,
     name TEXT NOT NULL UNIQUE,
@@ -57,7 +61,7 @@ const SQLITE = [
     started_at TEXT NOT NULL,
     completed_at TEXT,
     mailbox TEXT NOT NULL DEFAULT '' CHECK (mailbox IN ('', 'waiting', 'acknowledged')),
-    metadata TEXT NOT NULL DEFAULT '{}',
+    metadata TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(metadata)),
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL
   )`,
@@ -94,6 +98,10 @@ const SQLITE = [
 ];
 
 const POSTGRES = [
+  `CREATE TABLE server_starts (
+    epoch INTEGER PRIMARY KEY NOT NULL,
+    started_at TIMESTAMPTZ(3) NOT NULL
+  )`,
   `CREATE TABLE users (
     id TEXT COLLATE "C" PRIMARY KEY NOT NULL,
     name TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -150,7 +158,7 @@ const POSTGRES = [
     started_at TIMESTAMPTZ(3) NOT NULL,
     completed_at TIMESTAMPTZ(3),
     mailbox TEXT NOT NULL DEFAULT '' CHECK (mailbox IN ('', 'waiting', 'acknowledged')),
-    metadata TEXT NOT NULL DEFAULT '{}',
+    metadata TEXT NOT NULL DEFAULT '{}' CHECK (metadata::jsonb IS NOT NULL),
     created_at TIMESTAMPTZ(3) NOT NULL,
     updated_at TIMESTAMPTZ(3) NOT NULL
   )`,
@@ -208,6 +216,7 @@ export class CreateCoreTables1764547200000 implements MigrationInterface {
       'workspaces',
       'access_tokens',
       'users',
+      'server_starts',
     ]) {
       await runner.query(`DROP TABLE ${table}`);
     }
