@@ -1,6 +1,6 @@
-import type { Instant } from '../../common/clock.js';
-import { ValidationError } from '../../common/domain-error.js';
-import { isStorableText } from '../../common/text.js';
+import type { Instant } from './clock.js';
+import { ValidationError } from './domain-error.js';
+import { isStorableText } from './text.js';
 
 /** The key of the last thing on a page; the next page holds what is greater by (createdAt, id) (D6, L9). */
 export interface PagePosition {
