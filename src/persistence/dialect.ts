@@ -27,6 +27,8 @@ export interface Dialect {
   metadataDocument(column: string): string;
   /** The document with `status` replaced by the claim's private value. */
   metadataMarkedResponding(column: string): string;
+  /** The texts of a JSON array bound as one parameter, for `x IN …`: one statement text however many there are. */
+  boundTexts(placeholder: `$${number}`): string;
   /** Bytewise order of an extracted text, which PostgreSQL would otherwise sort by the database's language. */
   bytewise(expression: string): string;
   /** Appended to `SELECT … FROM task_sessions`: serialises per session without blocking foreign-key inserts. */
@@ -44,6 +46,7 @@ const sqlite: Dialect = {
   metadataFlag: (column, key) => `COALESCE(CAST(json_extract(${column}, '$.${key}') AS TEXT), '') IN ('1', 'true')`,
   metadataDocument: (column) => `json(${column})`,
   metadataMarkedResponding: (column) => `json_set(${column}, '$.status', 'responding')`,
+  boundTexts: (placeholder) => `(SELECT value FROM json_each(${placeholder}))`,
   bytewise: (expression) => expression,
   // One writer: BEGIN IMMEDIATE has already serialised everything.
   lockSession: '',
@@ -58,6 +61,7 @@ const postgres: Dialect = {
   metadataFlag: (column, key) => `COALESCE(${column}::jsonb->>'${key}', '') IN ('1', 'true')`,
   metadataDocument: (column) => column,
   metadataMarkedResponding: (column) => `jsonb_set(${column}::jsonb, '{status}', '"responding"')::text`,
+  boundTexts: (placeholder) => `(SELECT jsonb_array_elements_text(${placeholder}::jsonb))`,
   bytewise: (expression) => `(${expression}) COLLATE "C"`,
   // Plain FOR UPDATE would block every insert whose foreign key names the session.
   lockSession: ' FOR NO KEY UPDATE',
