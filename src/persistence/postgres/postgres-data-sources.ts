@@ -1,0 +1,49 @@
+import type { Client } from 'pg';
+import { DataSource } from 'typeorm';
+import { MIGRATIONS } from '../../../migrations/index.js';
+import { ROW_TYPES } from './type-parsers.js';
+
+export interface PoolSettings {
+  readonly connectionString: string;
+  /** Most connections of one pool. */
+  readonly poolSize: number;
+  /** How long making or waiting for a connection may take at most, and each statement of a reading connection. */
+  readonly boundMs: number;
+}
+
+/** The pool for transactions. */
+export function openPostgresWriter(settings: PoolSettings): Promise<DataSource> {
+  return open(settings, "SET timezone = 'UTC'; SET datestyle = 'ISO'");
+}
+
+/** The pool for single reads; the server refuses to write on it and ends every statement after `boundMs`. */
+export function openPostgresReader(settings: PoolSettings): Promise<DataSource> {
+  return open(
+    settings,
+    "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET default_transaction_read_only = on; " +
+      `SET statement_timeout = ${settings.boundMs}`,
+  );
+}
+
+async function open(settings: PoolSettings, onConnect: string): Promise<DataSource> {
+  const dataSource = new DataSource({
+    type: 'postgres',
+    url: settings.connectionString,
+    poolSize: settings.poolSize,
+    connectTimeoutMS: settings.boundMs,
+    applicationName: 'clarion',
+    installExtensions: false,
+    entities: [],
+    migrations: MIGRATIONS,
+    logging: false,
+    // A connection that breaks while idle: the pool has already dropped it, and the next statement will tell.
+    poolErrorHandler: () => undefined,
+    extra: {
+      types: ROW_TYPES,
+      keepAlive: true,
+      // Not by the connection string's `options`, which its owner may use and poolers drop.
+      onConnect: (client: Client) => client.query(onConnect),
+    },
+  });
+  return dataSource.initialize();
+}

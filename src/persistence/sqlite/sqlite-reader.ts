@@ -1,0 +1,42 @@
+import type { Deadline } from '../../common/deadline.js';
+import { RolledBackError } from '../db-error.js';
+import { DeadlineQueue } from '../deadline-queue.js';
+import { dialectOf } from '../dialect.js';
+import { checkValues, statementOf } from '../statement.js';
+import { Reader, type SqlResult, type SqlRow, type SqlValue } from '../unit-of-work.js';
+import type { SqliteConnection } from './sqlite-connection.js';
+
+/** Reads on a connection of its own, so that it sees only what has been committed; opened read-only. */
+export class SqliteReader extends Reader {
+  readonly dialect = dialectOf('sqlite');
+  private readonly queue = new DeadlineQueue();
+
+  constructor(private readonly connection: SqliteConnection) {
+    super();
+  }
+
+  async query<Row = SqlRow>(
+    deadline: Deadline,
+    sql: string,
+    params: readonly SqlValue[] = [],
+  ): Promise<SqlResult<Row>> {
+    const statement = statementOf(sql);
+    checkValues(statement, params);
+    const result = await this.queue.run(deadline, async () => {
+      for (;;) {
+        try {
+          return await this.connection.execute(statement, params, deadline);
+        } catch (error) {
+          // A reader of a WAL file is refused only while another process recovers or truncates the log.
+          if (!(error instanceof RolledBackError)) throw error;
+          deadline.throwIfOver();
+        }
+      }
+    });
+    return result as SqlResult<Row>;
+  }
+
+  async close(): Promise<void> {
+    await this.queue.close();
+  }
+}
