@@ -1,0 +1,60 @@
+import { applyDecorators, HttpCode, SetMetadata } from '@nestjs/common';
+import type { TSchema } from 'typebox';
+import type { DomainErrorCode } from '../common/domain-error.js';
+import type { InputClass } from '../common/input/fields.js';
+
+/** What an id names; the features say who may see it ({@link AccessPolicies}). */
+export type AccessKind = 'workspace' | 'task' | 'session' | 'bundle';
+
+/** Where the id comes from. An optional one that is absent or `''` names nothing and is not checked. */
+export type IdSource = { readonly param: string } | { readonly body: string; readonly optional?: boolean };
+
+/**
+ * Who may call, decided before the input is looked at.
+ *
+ * - `open`: anybody, without a token. The handler has no caller.
+ * - `identified`: any caller. `agents: false` refuses agent identities with 403, before any look-up.
+ * - a kind: a caller that may see the thing named by the id; foreign and missing are one 404 (A3).
+ */
+export type Access =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'identified'; readonly agents: boolean }
+  | { readonly kind: AccessKind; readonly from: IdSource; readonly agents: boolean };
+
+export interface Success {
+  readonly status: 200 | 201 | 204;
+  readonly description: string;
+  readonly schema?: TSchema;
+  readonly example?: unknown;
+  /** Where the body is not JSON, e.g. `text/plain`. */
+  readonly contentType?: string;
+}
+
+export interface Contract {
+  readonly summary: string;
+  readonly description?: string;
+  readonly tag?: string;
+  readonly access: Access;
+  /** Absent: a closed empty object. `raw`: the handler checks the parsed JSON itself (MCP), query included. */
+  readonly body?: InputClass | 'raw';
+  readonly query?: InputClass;
+  /** The first is the usual one and sets the status; a handler that may answer another way sets it itself. */
+  readonly success: Success | readonly Success[];
+  /** Beyond what access, body and query imply. */
+  readonly errors?: readonly DomainErrorCode[];
+}
+
+export const CONTRACT = Symbol('clarion:contract');
+
+/** Every handler has one: the single source for access, input validation and OpenAPI. The start fails without. */
+export function Contract(contract: Contract): MethodDecorator {
+  return applyDecorators(SetMetadata(CONTRACT, contract), HttpCode(successesOf(contract)[0]?.status ?? 200));
+}
+
+export function contractOf(handler: object): Contract | undefined {
+  return Reflect.getMetadata(CONTRACT, handler) as Contract | undefined;
+}
+
+export function successesOf(contract: Contract): readonly Success[] {
+  return 'status' in contract.success ? [contract.success] : contract.success;
+}

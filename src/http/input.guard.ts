@@ -1,0 +1,26 @@
+import { Injectable } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { validateInput } from '../common/input/validate-input.js';
+import { contractOf } from './contract.js';
+import type { PipelineRequest } from './pipeline-request.js';
+import { readQuery } from './read-query.js';
+
+class NoInput {}
+
+/**
+ * Replaces the body and the query by validated instances of the contract's classes; 400 otherwise. A guard and not a
+ * pipe, so that what a handler does not ask for is refused as well.
+ */
+@Injectable()
+export class InputGuard implements CanActivate {
+  canActivate(context: ExecutionContext): true {
+    const contract = contractOf(context.getHandler());
+    if (contract === undefined || contract.body === 'raw') return true;
+    const request = context.switchToHttp().getRequest<PipelineRequest>();
+    request.body = validateInput(contract.body ?? NoInput, request.body ?? {});
+    const query = validateInput(contract.query ?? NoInput, readQuery(request.url, contract.query), 'query');
+    // Express 5 computes `query` in a getter.
+    Object.defineProperty(request, 'query', { value: query, configurable: true, enumerable: true });
+    return true;
+  }
+}
