@@ -4,6 +4,10 @@ const SQLITE = [
   `CREATE INDEX IF NOT EXISTS idx_messages_open_bundles ON task_session_messages
     (bundle_created_at, json_extract(metadata, '$.pending_id'), id)
     WHERE type = 'clarification_request' AND COALESCE(json_extract(metadata, '$.status'), '') IN ('', 'pending')`,
+  `CREATE INDEX IF NOT EXISTS idx_messages_unkeyed_questions ON task_session_messages
+    (json_extract(metadata, '$.pending_id'))
+    WHERE type = 'clarification_request' AND (bundle_created_at <> created_at
+      OR (bundle_created_at IS NULL AND COALESCE(json_extract(metadata, '$.status'), '') IN ('', 'pending')))`,
   `CREATE INDEX IF NOT EXISTS idx_messages_delivery_intents ON task_session_messages (task_session_id, id)
     WHERE type = 'clarification_request'
       AND COALESCE(CAST(json_extract(metadata, '$.response_delivery_pending') AS TEXT), '') IN ('1', 'true')`,
@@ -13,12 +17,19 @@ const POSTGRES = [
   `CREATE INDEX IF NOT EXISTS idx_messages_open_bundles ON task_session_messages
     (bundle_created_at, (metadata::jsonb->>'pending_id') COLLATE "C", id)
     WHERE type = 'clarification_request' AND COALESCE(metadata::jsonb->>'status', '') IN ('', 'pending')`,
+  `CREATE INDEX IF NOT EXISTS idx_messages_unkeyed_questions ON task_session_messages
+    ((metadata::jsonb->>'pending_id'))
+    WHERE type = 'clarification_request' AND (bundle_created_at <> created_at
+      OR (bundle_created_at IS NULL AND COALESCE(metadata::jsonb->>'status', '') IN ('', 'pending')))`,
   `CREATE INDEX IF NOT EXISTS idx_messages_delivery_intents ON task_session_messages (task_session_id, id)
     WHERE type = 'clarification_request'
       AND COALESCE(metadata::jsonb->>'response_delivery_pending', '') IN ('1', 'true')`,
 ];
 
-/** The listing's ordered walk over rows that may be pending, and the few rows whose hand-over is not settled. */
+/**
+ * The listing's ordered walk over pending questions; those whose place in that walk has to be computed; and the few
+ * whose hand-over is not settled.
+ */
 export class AddOpenBundleIndexes1764547320000 implements MigrationInterface {
   readonly name = 'AddOpenBundleIndexes1764547320000';
 
@@ -30,6 +41,7 @@ export class AddOpenBundleIndexes1764547320000 implements MigrationInterface {
 
   async down(runner: QueryRunner): Promise<void> {
     await runner.query('DROP INDEX IF EXISTS idx_messages_open_bundles');
+    await runner.query('DROP INDEX IF EXISTS idx_messages_unkeyed_questions');
     await runner.query('DROP INDEX IF EXISTS idx_messages_delivery_intents');
   }
 }

@@ -51,6 +51,11 @@ export abstract class Reader {
 
   /** @throws TemporarilyUnavailableError when the deadline passed or the database was out of reach */
   abstract query<Row = SqlRow>(deadline: Deadline, sql: string, params?: readonly SqlValue[]): Promise<SqlResult<Row>>;
+
+  /** The same reads behind the interface that transactions have, for queries that serve both. */
+  within(deadline: Deadline): SqlExecutor {
+    return { dialect: this.dialect, query: (sql, params) => this.query(deadline, sql, params) };
+  }
 }
 
 /** COMMIT was sent and no reply came: only the rows can tell whether it happened (R4a). */

@@ -1,0 +1,19 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Clarifications } from '../tasks/clarification.port.js';
+import { hasActiveBundle, sessionsWithActiveBundle } from './persistence/active-sessions.query.js';
+import { detachBundles, expireBundles } from './persistence/close-bundles.tx.js';
+
+/** Hands the tasks feature its view of open questions. */
+@Injectable()
+export class ClarificationPortAdapter implements OnModuleInit {
+  constructor(private readonly clarifications: Clarifications) {}
+
+  onModuleInit(): void {
+    this.clarifications.provide({
+      hasActiveBundle,
+      sessionsWithActiveBundle,
+      expireActive: expireBundles,
+      detachActive: (tx, sessionId, now) => detachBundles(tx, sessionId, undefined, now),
+    });
+  }
+}

@@ -1,0 +1,204 @@
+import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Clock } from '../../common/clock.js';
+import { Deadline } from '../../common/deadline.js';
+import { NotActiveError, NotFoundError } from '../../common/domain-error.js';
+import { Env } from '../../config/env.js';
+import type { DomainEvent } from '../../events/domain-event.js';
+import { EventBus } from '../../events/event-bus.js';
+import type { Caller } from '../../identity/caller.js';
+import { Log } from '../../observability/log.js';
+import type { Tx } from '../../persistence/unit-of-work.js';
+import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
+import { isTerminal } from '../../tasks/domain/session-state.js';
+import { findSession, lockSession, setSessionState } from '../../tasks/persistence/sessions.repository.js';
+import { BundleAccess } from '../bundle-access.js';
+import { isResolvedStatus, winnerResponse, type BundleRow, type Response } from '../domain/bundle.js';
+import { findBundleStanding, type BundleStanding } from '../persistence/bundles.repository.js';
+import { attachBundle, detachBundles } from '../persistence/close-bundles.tx.js';
+import { acknowledgeResumption } from '../persistence/resumption.tx.js';
+import { OutcomeDelivery } from './outcome-delivery.js';
+import { WaiterRegistry, type Waiter } from './waiter-registry.js';
+
+/** The recorded response, and the turn that already carries it when its agent was resumed. */
+export type WaitResponse = Response & { readonly turn_id?: string };
+
+export type WaitResult =
+  | { readonly kind: 'response'; readonly response: WaitResponse; readonly rows: readonly BundleRow[] }
+  /** The time was up, the caller has gone, or the server stops. The question lives on. */
+  | { readonly kind: 'pending' };
+
+export interface WaitOptions {
+  /** Milliseconds, cut to the configured cap; default 50,000. */
+  readonly timeoutMs?: number;
+  /** Aborted when the caller has gone or may no longer wait. */
+  readonly signal: AbortSignal;
+  /** Only a bundle of this session will do. */
+  readonly sessionId?: string;
+}
+
+const DEFAULT_WAIT_MS = 50_000;
+
+/**
+ * Blocks until a bundle is resolved and handed over. The waiter registers before it reads, so that no change falls
+ * between; whatever wakes it, it reads the rows again and goes by them alone. Waiting again is always safe, also after a
+ * restart: a response that was taken and lost on the way is in the rows.
+ */
+@Injectable()
+export class BundleWait implements BeforeApplicationShutdown {
+  private isStopping = false;
+  private readonly background = new Set<Promise<void>>();
+
+  constructor(
+    private readonly access: BundleAccess,
+    private readonly unitOfWork: UnitOfWork,
+    private readonly reader: Reader,
+    private readonly clock: Clock,
+    private readonly waiters: WaiterRegistry,
+    private readonly delivery: OutcomeDelivery,
+    private readonly events: EventBus,
+    private readonly env: Env,
+    private readonly log: Log,
+  ) {}
+
+  /**
+   * @throws NotFoundError before or, when its task is deleted, during the wait
+   * @throws NotActiveError for a bundle that is superseded, expired or cancelled, or becomes so
+   */
+  async wait(caller: Caller, pendingId: string, options: WaitOptions): Promise<WaitResult> {
+    const bundle = await this.access.authorise(caller, pendingId, this.readBudget());
+    if (options.sessionId !== undefined && options.sessionId !== bundle.sessionId) throw notFound();
+    // With authentication off anybody may be the agent.
+    const role = caller.kind === 'user' ? 'observer' : 'agent';
+    const giveUpAt = performance.now() + Math.min(options.timeoutMs ?? DEFAULT_WAIT_MS, this.env.waitTimeoutMs);
+    const waiter = this.waiters.register(bundle.pendingId, bundle.sessionId, role);
+    let isOver = false;
+    try {
+      const result = await this.untilSettled(waiter, giveUpAt, options.signal);
+      isOver = result.kind === 'response';
+      return result;
+    } catch (error) {
+      isOver = error instanceof NotActiveError || error instanceof NotFoundError;
+      throw error;
+    } finally {
+      this.waiters.remove(waiter);
+      if (role === 'agent' && !isOver) this.afterAgentLeft(waiter, options.signal.aborted);
+    }
+  }
+
+  /** Ends all waits with `pending` and lets what they started finish. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isStopping = true;
+    this.waiters.stopExpecting();
+    this.waiters.wakeAll();
+    await this.delivery.drain();
+    await Promise.allSettled(this.background);
+  }
+
+  private async untilSettled(waiter: Waiter, giveUpAt: number, signal: AbortSignal): Promise<WaitResult> {
+    let isAttached = false;
+    for (;;) {
+      const standing = await findBundleStanding(this.reader.within(this.readBudget()), waiter.pendingId);
+      const { rows } = standing;
+      if (rows.length === 0) throw notFound();
+      const settled = settledResponse(standing, waiter.pendingId);
+      if (settled !== undefined) {
+        return { kind: 'response', response: await this.withTurn(waiter, settled), rows };
+      }
+      if (!standing.isActive && !isHandOverOwed(rows)) {
+        throw new NotActiveError('clarification request is no longer active');
+      }
+      if (standing.isActive && waiter.role === 'agent' && !isAttached) {
+        await this.attach(waiter, rows);
+        isAttached = true;
+      }
+      const left = giveUpAt - performance.now();
+      // A hand-over that has begun counts on this agent: it ends within its own budget.
+      const isCountedOn = waiter.role === 'agent' && this.delivery.isUnderWay(waiter.pendingId);
+      if (this.isStopping || signal.aborted) return { kind: 'pending' };
+      if (left <= 0 && !isCountedOn) return { kind: 'pending' };
+      await waiter.sleep(isCountedOn ? Math.max(left, this.env.deliveryBudgetMs) : left, signal);
+      if (waiter.taken !== undefined) return { kind: 'response', response: waiter.taken, rows };
+    }
+  }
+
+  /** An agent that begins to wait makes its bundle live again and its session wait for input. */
+  private async attach(waiter: Waiter, rows: readonly BundleRow[]): Promise<void> {
+    const session = await findSession(this.reader.within(this.readBudget()), waiter.sessionId);
+    if (session?.state === 'waiting_for_input' && !rows.some((row) => row.agentDisconnected)) return;
+    await this.change('bundle.attach', (tx) => this.attachIn(tx, waiter));
+  }
+
+  private async attachIn(tx: Tx, waiter: Waiter): Promise<readonly DomainEvent[]> {
+    const now = this.clock.now();
+    const session = await lockSession(tx, waiter.sessionId);
+    if (session === undefined || isTerminal(session.state)) return [];
+    const attached = await attachBundle(tx, session, waiter.pendingId, now);
+    if (!attached.isActive || session.state === 'waiting_for_input') return attached.events;
+    await setSessionState(tx, session.id, 'waiting_for_input', null, now);
+    return [
+      ...attached.events,
+      {
+        type: 'session.state_changed',
+        taskId: session.task_id,
+        sessionId: session.id,
+        state: 'waiting_for_input',
+      },
+    ];
+  }
+
+  private afterAgentLeft(waiter: Waiter, hasGone: boolean): void {
+    if (!hasGone && !this.isStopping) this.waiters.expectReturn(waiter.pendingId, this.env.reattachMs);
+    if (this.waiters.hasAgent(waiter.pendingId)) return;
+    const detached = this.detach(waiter).catch((error: unknown) => {
+      this.log.warn('bundle.detach_failed', { error, pending_id: waiter.pendingId });
+    });
+    this.background.add(detached);
+    void detached.finally(() => this.background.delete(detached));
+  }
+
+  /** The record that nobody waits any more; skipped when an agent has come back meanwhile. */
+  private async detach(waiter: Waiter): Promise<void> {
+    await this.change('bundle.detach', async (tx) => {
+      const session = await lockSession(tx, waiter.sessionId);
+      if (session === undefined || this.waiters.hasAgent(waiter.pendingId)) return [];
+      return detachBundles(tx, waiter.sessionId, waiter.pendingId, this.clock.now());
+    });
+    // It may have come back, and looked, while that was being written.
+    if (this.waiters.hasAgent(waiter.pendingId)) await this.change('bundle.attach', (tx) => this.attachIn(tx, waiter));
+  }
+
+  private async change(name: string, work: (tx: Tx) => Promise<readonly DomainEvent[]>): Promise<void> {
+    const budget = Deadline.after(this.env.deliveryBudgetMs);
+    this.events.publish(await this.unitOfWork.run(name, budget, work));
+  }
+
+  /** The turn that carries the answer already; for its agent this wait is the delivery, so the mailbox is settled. */
+  private async withTurn(waiter: Waiter, response: Response): Promise<WaitResponse> {
+    const turnId = await acknowledgeResumption(
+      this.unitOfWork,
+      this.reader,
+      { sessionId: waiter.sessionId, pendingId: waiter.pendingId, byAgent: waiter.role === 'agent' },
+      this.readBudget(),
+      this.clock.now(),
+    );
+    return turnId === undefined ? response : { ...response, turn_id: turnId };
+  }
+
+  private readBudget(): Deadline {
+    return Deadline.after(this.env.preClaimBudgetMs);
+  }
+}
+
+/** Defined once the bundle is resolved and its hand-over is settled. One that is still active in part is not (L12). */
+function settledResponse({ rows, isActive }: BundleStanding, pendingId: string): Response | undefined {
+  if (isActive || isHandOverOwed(rows)) return undefined;
+  return winnerResponse(rows, pendingId)?.response;
+}
+
+function isHandOverOwed(rows: readonly BundleRow[]): boolean {
+  return rows.some((row) => isResolvedStatus(row.status) && row.deliveryPending);
+}
+
+function notFound(): NotFoundError {
+  return new NotFoundError('clarification request not found');
+}

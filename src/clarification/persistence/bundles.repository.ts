@@ -1,0 +1,136 @@
+import type { Instant } from '../../common/clock.js';
+import type { Dialect } from '../../persistence/dialect.js';
+import type { SqlExecutor, SqlValue } from '../../persistence/unit-of-work.js';
+import { composeMetadata, type BundleChange } from '../domain/bundle-metadata.js';
+import { inD2Order, readBundleRow, type BundleRow, type StoredRow } from '../domain/bundle.js';
+import { isActiveBundleRow, pendingIdOf } from './active-bundle.predicate.js';
+
+/** The columns of a {@link StoredRow} for `m`, an alias of task_session_messages. */
+function columns(dialect: Dialect): string {
+  return `m.id, m.task_session_id, m.task_id, m.turn_id, m.type, m.created_at, m.updated_at,
+    ${dialect.metadataDocument('m.metadata')} AS metadata,
+    (SELECT os.task_id FROM task_sessions os WHERE os.id = m.task_session_id) AS session_task_id`;
+}
+
+/** The questions of a bundle in D2 order; empty when there is no such bundle. */
+export async function findBundle(sql: SqlExecutor, pendingId: string): Promise<BundleRow[]> {
+  const { rows } = await sql.query<StoredRow>(
+    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
+     WHERE ${pendingIdOf(sql.dialect, 'm')} = $1 AND m.type = 'clarification_request'
+     ORDER BY m.created_at, m.id`,
+    [pendingId],
+  );
+  return read(rows, pendingId);
+}
+
+export interface BundleStanding {
+  readonly rows: readonly BundleRow[];
+  readonly isActive: boolean;
+}
+
+/** The bundle, and whether it is active (D4) at the same instant. */
+export async function findBundleStanding(sql: SqlExecutor, pendingId: string): Promise<BundleStanding> {
+  const { rows } = await sql.query<StoredRow & { is_active: number }>(
+    `SELECT ${columns(sql.dialect)}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
+     FROM task_session_messages m
+     WHERE ${pendingIdOf(sql.dialect, 'm')} = $1 AND m.type = 'clarification_request'
+     ORDER BY m.created_at, m.id`,
+    [pendingId],
+  );
+  return { rows: read(rows, pendingId), isActive: rows.some((row) => row.is_active === 1) };
+}
+
+/** The bundle with its rows locked in id order; the caller holds the session's lock. */
+export async function lockBundle(sql: SqlExecutor, pendingId: string): Promise<BundleRow[]> {
+  const { rows } = await sql.query<StoredRow>(
+    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
+     WHERE ${pendingIdOf(sql.dialect, 'm')} = $1 AND m.type = 'clarification_request'
+     ORDER BY m.id${sql.dialect.lockRows}`,
+    [pendingId],
+  );
+  return read(rows, pendingId);
+}
+
+/** The pending rows of the session's active bundles, or of one of them, locked in id order. */
+export async function lockActiveRows(sql: SqlExecutor, sessionId: string, pendingId?: string): Promise<BundleRow[]> {
+  const params: SqlValue[] = [sessionId];
+  if (pendingId !== undefined) params.push(pendingId);
+  const onlyThis = pendingId === undefined ? '' : `AND ${pendingIdOf(sql.dialect, 'm')} = $2`;
+  const { rows } = await sql.query<StoredRow>(
+    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
+     WHERE m.task_session_id = $1 ${onlyThis} AND ${isActiveBundleRow(sql.dialect, 'm')}
+     ORDER BY m.id${sql.dialect.lockRows}`,
+    params,
+  );
+  return inD2Order(rows.map(readBundleRow));
+}
+
+/** The questions of a turn, each bundle's rows with whether the bundle is active. */
+export async function findBundlesOfTurn(sql: SqlExecutor, turnId: string): Promise<BundleStanding[]> {
+  const { rows } = await sql.query<StoredRow & { is_active: number }>(
+    `SELECT ${columns(sql.dialect)}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
+     FROM task_session_messages m WHERE m.turn_id = $1 AND m.type = 'clarification_request'
+     ORDER BY m.created_at, m.id`,
+    [turnId],
+  );
+  const bundles = new Map<string, { rows: BundleRow[]; isActive: boolean }>();
+  for (const stored of rows) {
+    const row = readBundleRow(stored);
+    const bundle = bundles.get(row.pendingId) ?? { rows: [], isActive: false };
+    bundle.rows.push(row);
+    bundle.isActive ||= stored.is_active === 1;
+    bundles.set(row.pendingId, bundle);
+  }
+  bundles.delete('');
+  return [...bundles.values()];
+}
+
+/** The rows of several bundles in one statement, by pending id. */
+export async function findBundles(
+  sql: SqlExecutor,
+  pendingIds: readonly string[],
+): Promise<ReadonlyMap<string, BundleRow[]>> {
+  const bundles = new Map<string, BundleRow[]>();
+  if (pendingIds.length === 0) return bundles;
+  const { rows } = await sql.query<StoredRow>(
+    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
+     WHERE ${pendingIdOf(sql.dialect, 'm')} IN (${placeholders(pendingIds.length, 1)})
+       AND m.type = 'clarification_request'`,
+    pendingIds,
+  );
+  for (const row of rows.map(readBundleRow)) {
+    const bundle = bundles.get(row.pendingId);
+    if (bundle === undefined) bundles.set(row.pendingId, [row]);
+    else bundle.push(row);
+  }
+  return bundles;
+}
+
+/** Moves the rows in one statement, leaving updated_at alone when it is null. Whoever calls holds their locks and has checked what the move relies on. */
+export async function changeRows(
+  sql: SqlExecutor,
+  changes: readonly { readonly row: BundleRow; readonly change: BundleChange }[],
+  updatedAt: Instant | null,
+): Promise<void> {
+  if (changes.length === 0) return;
+  const params: SqlValue[] = [];
+  const bind = (value: SqlValue): string => `$${params.push(value)}`;
+  const cases = changes.map(({ row, change }) => `WHEN ${bind(row.id)} THEN ${bind(composeMetadata(row, change))}`);
+  const ids = changes.map(({ row }) => bind(row.id));
+  const stamp = updatedAt === null ? '' : `, updated_at = ${bind(updatedAt)}`;
+  const { affected } = await sql.query(
+    `UPDATE task_session_messages SET metadata = CASE id ${cases.join(' ')} ELSE metadata END${stamp}
+     WHERE id IN (${ids.join(', ')})`,
+    params,
+  );
+  if (affected !== changes.length) throw new Error(`moved ${affected} rows of ${changes.length}`);
+}
+
+/** A row whose pending id is not text (PostgreSQL would find the number 5 by '5') belongs to no bundle. */
+function read(rows: readonly StoredRow[], pendingId: string): BundleRow[] {
+  return inD2Order(rows.map(readBundleRow).filter((row) => row.pendingId === pendingId));
+}
+
+function placeholders(count: number, first: number): string {
+  return Array.from({ length: count }, (_, index) => `$${first + index}`).join(', ');
+}

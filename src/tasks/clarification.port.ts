@@ -1,0 +1,37 @@
+import { Injectable } from '@nestjs/common';
+import type { Instant } from '../common/clock.js';
+import type { DomainEvent } from '../events/domain-event.js';
+import type { SqlExecutor, Tx } from '../persistence/unit-of-work.js';
+
+/** A session in which somebody is asked something now. */
+export interface WaitingSession {
+  readonly session_id: string;
+  readonly task_id: string;
+  readonly is_primary: number;
+}
+
+/** What tasks need to know of, and do to, open questions. All of it asks the one activeness predicate (D4). */
+export interface ClarificationPort {
+  hasActiveBundle(sql: SqlExecutor, sessionId: string): Promise<boolean>;
+  /** Of the sessions of these tasks, those with an active bundle. One statement, however many tasks. */
+  sessionsWithActiveBundle(sql: SqlExecutor, taskIds: readonly string[]): Promise<readonly WaitingSession[]>;
+  /** Expires the current turn's pending questions; call before the session's state becomes final, under its lock. */
+  expireActive(tx: Tx, sessionId: string, now: Instant): Promise<readonly DomainEvent[]>;
+  /** Records that no agent waits on the current turn's questions any more; they stay answerable. Under the lock. */
+  detachActive(tx: Tx, sessionId: string, now: Instant): Promise<readonly DomainEvent[]>;
+}
+
+/** Where the clarification feature, which builds on tasks, hands in its side of the port. */
+@Injectable()
+export class Clarifications {
+  private implementation: ClarificationPort | undefined;
+
+  provide(implementation: ClarificationPort): void {
+    this.implementation = implementation;
+  }
+
+  get port(): ClarificationPort {
+    if (this.implementation === undefined) throw new Error('no clarification feature has been provided');
+    return this.implementation;
+  }
+}

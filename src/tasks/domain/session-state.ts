@@ -1,0 +1,10 @@
+export const SESSION_STATES = ['created', 'running', 'waiting_for_input', 'completed', 'failed', 'cancelled'] as const;
+
+export type SessionState = (typeof SESSION_STATES)[number];
+
+/** Final: a session never leaves one of these. */
+export const TERMINAL_SESSION_STATES = ['completed', 'failed', 'cancelled'] as const satisfies readonly SessionState[];
+
+export function isTerminal(state: SessionState): boolean {
+  return (TERMINAL_SESSION_STATES as readonly SessionState[]).includes(state);
+}

@@ -1,0 +1,39 @@
+import type { Caller } from '../../identity/caller.js';
+import type { SqlValue } from '../../persistence/unit-of-work.js';
+
+export interface BoundPredicate {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+}
+
+/**
+ * THE access rule (A4, D5, L1c), for `task`, an alias of tasks: everything for an unscoped caller; for a user every
+ * task whose workspace is empty, does not exist, is unowned or is their own; nothing for an agent, whose rights end at its
+ * session. `next` is the number of the first free placeholder.
+ */
+export function isVisibleTask(caller: Caller, task: string, next: number): BoundPredicate {
+  switch (caller.kind) {
+    case 'unscoped':
+      return { sql: '1 = 1', params: [] };
+    case 'agent':
+      return { sql: '1 = 0', params: [] };
+    case 'user':
+      return {
+        sql: `(${task}.workspace_id = '' OR NOT EXISTS (SELECT 1 FROM workspaces vw
+          WHERE vw.id = ${task}.workspace_id AND vw.owner_id NOT IN ('', $${next})))`,
+        params: [caller.userId],
+      };
+  }
+}
+
+/** The same rule for `workspace`, an alias of workspaces. */
+export function isVisibleWorkspace(caller: Caller, workspace: string, next: number): BoundPredicate {
+  switch (caller.kind) {
+    case 'unscoped':
+      return { sql: '1 = 1', params: [] };
+    case 'agent':
+      return { sql: '1 = 0', params: [] };
+    case 'user':
+      return { sql: `${workspace}.owner_id IN ('', $${next})`, params: [caller.userId] };
+  }
+}

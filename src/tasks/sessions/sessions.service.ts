@@ -1,0 +1,149 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../../common/clock.js';
+import type { Deadline } from '../../common/deadline.js';
+import { ConflictError, NotFoundError } from '../../common/domain-error.js';
+import { newRowId } from '../../common/row-id.js';
+import type { DomainEvent } from '../../events/domain-event.js';
+import { EventBus } from '../../events/event-bus.js';
+import { AgentTokens } from '../../identity/agent-tokens.js';
+import type { Caller } from '../../identity/caller.js';
+import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
+import { TaskAccess } from '../authorization/task-access.js';
+import { Clarifications } from '../clarification.port.js';
+import { DEFAULT_RESUME, type ResumeSettings } from '../domain/resume-settings.js';
+import { isTerminal, type SessionState } from '../domain/session-state.js';
+import { PendingActions } from '../pending-actions.js';
+import {
+  demotePrimarySession,
+  findSession,
+  insertSession,
+  listSessionsOfTask,
+  lockSession,
+  lockSessionsOfTask,
+  setAgentTokenHash,
+  setResume,
+  setSessionState,
+  type SessionRow,
+} from '../persistence/sessions.repository.js';
+import { lockTask } from '../persistence/tasks.repository.js';
+import {
+  pendingAction,
+  sessionView,
+  type CreatedSessionView,
+  type ListedSessionView,
+  type SessionView,
+} from '../views.js';
+
+@Injectable()
+export class Sessions {
+  constructor(
+    private readonly unitOfWork: UnitOfWork,
+    private readonly reader: Reader,
+    private readonly clock: Clock,
+    private readonly access: TaskAccess,
+    private readonly agentTokens: AgentTokens,
+    private readonly clarifications: Clarifications,
+    private readonly pendingActions: PendingActions,
+    private readonly events: EventBus,
+  ) {}
+
+  /** A task's first session is primary unless said otherwise; a new primary demotes the old one. */
+  async create(
+    caller: Caller,
+    taskId: string,
+    input: { readonly is_primary?: boolean; readonly resume?: ResumeSettings },
+    deadline: Deadline,
+  ): Promise<CreatedSessionView> {
+    await this.access.task(caller, taskId, deadline);
+    const now = this.clock.now();
+    const token = this.agentTokens.issue();
+    const row = await this.unitOfWork.run('session.create', deadline, async (tx) => {
+      const task = await lockTask(tx, taskId);
+      if (task === undefined) throw new NotFoundError('task not found');
+      const existing = await lockSessionsOfTask(tx, taskId);
+      const isPrimary = input.is_primary ?? existing.length === 0;
+      if (isPrimary) await demotePrimarySession(tx, taskId, now);
+      const session: SessionRow = {
+        id: newRowId(),
+        task_id: taskId,
+        state: 'created',
+        is_primary: isPrimary ? 1 : 0,
+        resume: JSON.stringify(input.resume ?? DEFAULT_RESUME),
+        started_at: now,
+        completed_at: null,
+        updated_at: now,
+      };
+      await insertSession(tx, session, token.hash);
+      return session;
+    });
+    return { ...sessionView(row), agent_token: token.token };
+  }
+
+  async get(caller: Caller, sessionId: string, deadline: Deadline): Promise<SessionView> {
+    return sessionView(await this.access.session(caller, sessionId, deadline));
+  }
+
+  async listOfTask(caller: Caller, taskId: string, deadline: Deadline): Promise<{ sessions: ListedSessionView[] }> {
+    await this.access.task(caller, taskId, deadline);
+    const sql = this.reader.within(deadline);
+    const pending = await this.pendingActions.ofTasks(sql, [taskId]);
+    const rows = await listSessionsOfTask(sql, taskId);
+    return {
+      sessions: rows.map((row) => ({
+        ...sessionView(row),
+        pending_action: pendingAction(pending.ofSession(row.id)),
+        pending_action_revision: pending.revision,
+      })),
+    };
+  }
+
+  /** The old token stops working with the commit. */
+  async renewAgentToken(caller: Caller, sessionId: string, deadline: Deadline): Promise<{ agent_token: string }> {
+    await this.access.session(caller, sessionId, deadline);
+    const token = this.agentTokens.issue();
+    const now = this.clock.now();
+    await this.unitOfWork.run('session.renew-agent-token', deadline, async (tx) => {
+      const session = await lockSession(tx, sessionId);
+      if (session === undefined) throw new NotFoundError('session not found');
+      await setAgentTokenHash(tx, sessionId, token.hash, now);
+    });
+    return { agent_token: token.token };
+  }
+
+  /**
+   * Any state may be set from one that is not final; entering a final one expires the open questions in the same
+   * transaction. @throws ConflictError when the session has already ended
+   */
+  async update(
+    caller: Caller,
+    sessionId: string,
+    input: { readonly state?: SessionState; readonly resume?: ResumeSettings },
+    deadline: Deadline,
+  ): Promise<SessionView> {
+    await this.access.session(caller, sessionId, deadline);
+    const now = this.clock.now();
+    const { row, events } = await this.unitOfWork.run('session.update', deadline, async (tx) => {
+      const session = await lockSession(tx, sessionId);
+      if (session === undefined) throw new NotFoundError('session not found');
+      const changed: DomainEvent[] = [];
+      if (input.state !== undefined && input.state !== session.state) {
+        if (isTerminal(session.state)) throw new ConflictError(`session is ${session.state}, which is final`);
+        const ends = isTerminal(input.state);
+        if (ends) changed.push(...(await this.clarifications.port.expireActive(tx, sessionId, now)));
+        await setSessionState(tx, sessionId, input.state, ends ? now : null, now);
+        changed.push({
+          type: 'session.state_changed',
+          taskId: session.task_id,
+          sessionId,
+          state: input.state,
+        });
+      }
+      if (input.resume !== undefined) await setResume(tx, sessionId, JSON.stringify(input.resume), now);
+      const after = await findSession(tx, sessionId);
+      if (after === undefined) throw new Error('a locked session cannot vanish');
+      return { row: after, events: changed };
+    });
+    this.events.publish(events);
+    return sessionView(row);
+  }
+}

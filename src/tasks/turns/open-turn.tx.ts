@@ -1,0 +1,89 @@
+import { laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
+import { newRowId } from '../../common/row-id.js';
+import type { DomainEvent } from '../../events/domain-event.js';
+import type { Tx } from '../../persistence/unit-of-work.js';
+import { insertMessage, type AuthorType, type MessageRow } from '../persistence/messages.repository.js';
+import { setSessionState, type SessionRow } from '../persistence/sessions.repository.js';
+import { completeRunningTurns, findNewestTurn, insertTurn, type TurnRow } from '../persistence/turns.repository.js';
+
+export interface Prompt {
+  readonly content: string;
+  readonly authorType: AuthorType;
+  readonly authorId: string;
+  readonly clientMessageId?: string;
+  /** Stored with the message; never shown. */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+export interface TurnOpening {
+  readonly now: Instant;
+  /** Stored as the turn's first message. */
+  readonly prompt?: Prompt;
+  /** Whether the agent, which did not open the turn itself, has to fetch it from its mailbox. */
+  readonly forMailbox: boolean;
+  /** The bundle whose answer the turn carries. */
+  readonly resumedFrom?: string;
+}
+
+export interface OpenedTurn {
+  readonly turn: TurnRow;
+  readonly message?: MessageRow;
+  readonly events: readonly DomainEvent[];
+}
+
+/**
+ * Opens a session's next turn: completes what was running, makes the session `running` and thereby supersedes every
+ * pending question of older turns, of which nothing is rewritten. The caller holds the session's lock and has seen
+ * that it is not terminal. One transaction: killed anywhere, either all of it happened or nothing.
+ */
+export async function openTurn(tx: Tx, session: SessionRow, opening: TurnOpening): Promise<OpenedTurn> {
+  const { now } = opening;
+  const newest = await findNewestTurn(tx, session.id);
+  // A clock that stepped back must not make the new turn older than the one it follows.
+  const startedAt = newest === undefined ? now : laterOf(now, plusMilliseconds(newest.started_at, 1));
+  const completed = newest === undefined ? [] : await completeRunningTurns(tx, session.id, now);
+  const turn: TurnRow = {
+    id: newRowId(),
+    task_session_id: session.id,
+    task_id: session.task_id,
+    started_at: startedAt,
+    completed_at: null,
+    mailbox: opening.forMailbox ? 'waiting' : '',
+    created_at: now,
+    updated_at: now,
+  };
+  const metadata = opening.resumedFrom === undefined ? {} : { resumed_from_pending_id: opening.resumedFrom };
+  await insertTurn(tx, turn, JSON.stringify(metadata));
+  const message = opening.prompt && messageOf(opening.prompt, turn, null, now);
+  if (message !== undefined) await insertMessage(tx, message);
+
+  const about = { taskId: session.task_id, sessionId: session.id };
+  const events: DomainEvent[] = completed.map((turnId) => ({ type: 'turn.completed', ...about, turnId }));
+  events.push({ type: 'turn.started', ...about, turnId: turn.id });
+  if (message !== undefined) events.push({ type: 'session.message.added', ...about, messageId: message.id });
+  if (session.state !== 'running') {
+    await setSessionState(tx, session.id, 'running', null, now);
+    events.push({ type: 'session.state_changed', ...about, state: 'running' });
+  }
+  return { turn, events, ...(message && { message }) };
+}
+
+/** The row of a prompt that belongs to `turn`, or waits behind it when `queuedAt` says since when. */
+export function messageOf(prompt: Prompt, turn: TurnRow, queuedAt: Instant | null, now: Instant): MessageRow {
+  return {
+    id: newRowId(),
+    task_session_id: turn.task_session_id,
+    task_id: turn.task_id,
+    turn_id: turn.id,
+    author_type: prompt.authorType,
+    author_id: prompt.authorId,
+    content: prompt.content,
+    requests_input: 0,
+    type: 'message',
+    client_message_id: prompt.clientMessageId ?? null,
+    queued_at: queuedAt,
+    metadata: JSON.stringify(prompt.metadata ?? {}),
+    created_at: now,
+    updated_at: now,
+  };
+}

@@ -1,0 +1,54 @@
+import type { Instant } from '../../common/clock.js';
+import type { DomainEvent } from '../../events/domain-event.js';
+import type { Tx } from '../../persistence/unit-of-work.js';
+import type { ClarificationPort } from '../clarification.port.js';
+import { isTerminal } from '../domain/session-state.js';
+import { findFirstQueued, insertMessage, releaseMessage, type MessageRow } from '../persistence/messages.repository.js';
+import type { SessionRow } from '../persistence/sessions.repository.js';
+import { findCurrentTurn, type TurnRow } from '../persistence/turns.repository.js';
+import { messageOf, openTurn, type Prompt } from './open-turn.tx.js';
+
+/**
+ * Keeps a prompt for later: a durable message that hangs on the current turn until a turn of its own takes it.
+ * Caller holds the session's lock.
+ */
+export async function enqueuePrompt(tx: Tx, current: TurnRow, prompt: Prompt, now: Instant): Promise<MessageRow> {
+  const message = messageOf(prompt, current, now, now);
+  await insertMessage(tx, message);
+  return message;
+}
+
+/**
+ * Releases the longest-waiting prompt into a turn of its own, unless the current turn is running or one of its
+ * questions is still open. Every transaction that may have removed such a barrier ends with this, under the session's
+ * lock, so that no prompt is left behind whatever dies next.
+ */
+export async function releaseQueuedPrompt(
+  tx: Tx,
+  session: SessionRow,
+  clarifications: ClarificationPort,
+  now: Instant,
+): Promise<readonly DomainEvent[]> {
+  if (isTerminal(session.state)) return [];
+  const queued = await findFirstQueued(tx, session.id);
+  if (queued === undefined) return [];
+  const current = await findCurrentTurn(tx, session.id);
+  if (current !== undefined && current.completed_at === null) return [];
+  if (await clarifications.hasActiveBundle(tx, session.id)) return [];
+  const resumedFrom = resumedFromOf(queued);
+  const opened = await openTurn(tx, session, {
+    now,
+    forMailbox: true,
+    ...(resumedFrom !== undefined && { resumedFrom }),
+  });
+  await releaseMessage(tx, queued.id, opened.turn.id, now);
+  return [
+    ...opened.events,
+    { type: 'session.message.updated', taskId: session.task_id, sessionId: session.id, messageId: queued.id },
+  ];
+}
+
+function resumedFromOf(message: MessageRow): string | undefined {
+  const metadata = JSON.parse(message.metadata) as { resumed_from_pending_id?: unknown };
+  return typeof metadata.resumed_from_pending_id === 'string' ? metadata.resumed_from_pending_id : undefined;
+}

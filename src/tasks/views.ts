@@ -1,0 +1,183 @@
+import { Type, type Static, type TSchema } from 'typebox';
+import type { MessageRow } from './persistence/messages.repository.js';
+import type { SessionRow } from './persistence/sessions.repository.js';
+import type { TaskRow } from './persistence/tasks.repository.js';
+import type { TurnRow } from './persistence/turns.repository.js';
+import type { WorkspaceRow } from './persistence/workspaces.repository.js';
+import { SESSION_STATES } from './domain/session-state.js';
+
+const closed = { additionalProperties: false } as const;
+const Instant = Type.String({ format: 'date-time', description: 'UTC, with milliseconds' });
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const literals = <T extends string>(values: readonly T[]) => Type.Enum([...values]);
+
+/** `"clarification"` while a question of it is open, else null (T). */
+const PendingAction = nullable(Type.Literal('clarification'));
+
+export const WorkspaceView = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    owner_id: Type.String({ description: 'Empty when nobody owns it, and everybody sees it' }),
+    created_at: Instant,
+    updated_at: Instant,
+  },
+  closed,
+);
+export type WorkspaceView = Static<typeof WorkspaceView>;
+
+export const TaskView = Type.Object(
+  {
+    id: Type.String(),
+    workspace_id: Type.String({ description: 'Empty when the task is in no workspace, and everybody sees it' }),
+    title: Type.String(),
+    description: Type.String(),
+    state: literals(['open', 'completed', 'cancelled']),
+    created_at: Instant,
+    updated_at: Instant,
+    task_pending_action: PendingAction,
+    primary_session_pending_action: PendingAction,
+  },
+  closed,
+);
+export type TaskView = Static<typeof TaskView>;
+
+export const SessionView = Type.Object(
+  {
+    id: Type.String(),
+    task_id: Type.String(),
+    state: literals(SESSION_STATES),
+    is_primary: Type.Boolean(),
+    resume: Type.Object({ mode: Type.Literal('pull') }, closed),
+    started_at: Instant,
+    completed_at: nullable(Instant),
+    updated_at: Instant,
+  },
+  closed,
+);
+export type SessionView = Static<typeof SessionView>;
+
+export const PendingActionRevision = Type.Object(
+  {
+    epoch: Type.Integer({ description: 'Grows with each start of the server' }),
+    sequence: Type.Integer({ description: 'Grows with each look at the pending actions within an epoch' }),
+  },
+  closed,
+);
+export type PendingActionRevision = Static<typeof PendingActionRevision>;
+
+export const ListedSessionView = Type.Object(
+  {
+    ...SessionView.properties,
+    pending_action: PendingAction,
+    pending_action_revision: PendingActionRevision,
+  },
+  closed,
+);
+export type ListedSessionView = Static<typeof ListedSessionView>;
+
+export const CreatedSessionView = Type.Object(
+  { ...SessionView.properties, agent_token: Type.String({ description: 'Shown this once; only its hash is stored' }) },
+  closed,
+);
+export type CreatedSessionView = Static<typeof CreatedSessionView>;
+
+export const TurnView = Type.Object(
+  {
+    id: Type.String(),
+    session_id: Type.String(),
+    task_id: Type.String(),
+    started_at: Instant,
+    completed_at: nullable(Instant),
+    created_at: Instant,
+    updated_at: Instant,
+  },
+  closed,
+);
+export type TurnView = Static<typeof TurnView>;
+
+export const MessageView = Type.Object(
+  {
+    id: Type.String(),
+    session_id: Type.String(),
+    task_id: Type.String(),
+    turn_id: Type.String(),
+    author_type: literals(['user', 'agent', 'system']),
+    author_id: Type.String(),
+    type: Type.String({ description: '`message` or `clarification_request`' }),
+    content: Type.String(),
+    requests_input: Type.Boolean(),
+    queued: Type.Boolean({ description: 'Waits for a turn of its own' }),
+    metadata: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Of a clarification_request: its question, status and response; empty otherwise',
+    }),
+    created_at: Instant,
+    updated_at: Instant,
+  },
+  closed,
+);
+export type MessageView = Static<typeof MessageView>;
+
+export function workspaceView(row: WorkspaceRow): WorkspaceView {
+  return { ...row };
+}
+
+export function taskView(row: TaskRow, pending: { readonly task: boolean; readonly primary: boolean }): TaskView {
+  return {
+    ...row,
+    task_pending_action: pendingAction(pending.task),
+    primary_session_pending_action: pendingAction(pending.primary),
+  };
+}
+
+export function sessionView(row: SessionRow): SessionView {
+  return {
+    id: row.id,
+    task_id: row.task_id,
+    state: row.state,
+    is_primary: row.is_primary === 1,
+    resume: { mode: 'pull' },
+    started_at: row.started_at,
+    completed_at: row.completed_at,
+    updated_at: row.updated_at,
+  };
+}
+
+export function pendingAction(isPending: boolean): 'clarification' | null {
+  return isPending ? 'clarification' : null;
+}
+
+export function turnView(row: TurnRow): TurnView {
+  return {
+    id: row.id,
+    session_id: row.task_session_id,
+    task_id: row.task_id,
+    started_at: row.started_at,
+    completed_at: row.completed_at,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+  };
+}
+
+export function messageView(row: MessageRow): MessageView {
+  return {
+    id: row.id,
+    session_id: row.task_session_id,
+    task_id: row.task_id,
+    turn_id: row.turn_id,
+    author_type: row.author_type,
+    author_id: row.author_id,
+    type: row.type,
+    content: row.content,
+    requests_input: row.requests_input === 1,
+    queued: row.queued_at !== null,
+    metadata: row.type === 'clarification_request' ? documentOf(row.metadata) : {},
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+  };
+}
+
+function documentOf(text: string): Record<string, unknown> {
+  const document: unknown = JSON.parse(text);
+  return typeof document === 'object' && document !== null && !Array.isArray(document) ? { ...document } : {};
+}
