@@ -4,8 +4,10 @@ import { Clock, plusMilliseconds } from '../common/clock.js';
 import type { Instant } from '../common/clock.js';
 import type { Deadline } from '../common/deadline.js';
 import { ConflictError, NotFoundError, ValidationError } from '../common/domain-error.js';
+import { usableId } from '../common/ids.js';
 import { codePointLength, isStorableText } from '../common/text.js';
 import { UnitOfWork } from '../persistence/unit-of-work.js';
+import type { SqlExecutor } from '../persistence/unit-of-work.js';
 import type { AccessToken } from './persistence/access-tokens.repository.js';
 import { AccessTokensRepository } from './persistence/access-tokens.repository.js';
 import type { User } from './persistence/users.repository.js';
@@ -45,17 +47,23 @@ export class Accounts {
     deadline: Deadline,
   ): Promise<CreatedToken> {
     const name = input.name === '' ? '' : usableName('name', input.name);
-    const userName = usableName('user', input.userName);
     const { token, hash } = issueToken('user');
     const id = uuidv7();
     return this.unitOfWork.run('token.create', deadline, async (tx) => {
-      const user = await this.users.findByName(tx, userName);
-      if (user === undefined) throw new NotFoundError(`there is no user named "${userName}"`);
+      const user = await this.requireUser(tx, input.userName);
       const createdAt = this.clock.now();
       const expiresAt = input.lifetimeMs === null ? null : plusMilliseconds(createdAt, input.lifetimeMs);
       await this.tokens.insert(tx, { id, userId: user.id, name, hash, createdAt, expiresAt });
       return { id, token, expiresAt };
     });
+  }
+
+  /** @throws ValidationError, NotFoundError */
+  async requireUser(sql: SqlExecutor, userName: string): Promise<User> {
+    const name = usableName('user', userName);
+    const user = await this.users.findByName(sql, name);
+    if (user === undefined) throw new NotFoundError(`there is no user named "${name}"`);
+    return user;
   }
 
   listTokens(deadline: Deadline): Promise<AccessToken[]> {
@@ -70,7 +78,9 @@ export class Accounts {
    */
   async revokeToken(id: string, deadline: Deadline): Promise<Instant> {
     const now = this.clock.now();
-    const revokedAt = await this.unitOfWork.run('token.revoke', deadline, (tx) => this.tokens.revoke(tx, id, now));
+    const revokedAt = await this.unitOfWork.run('token.revoke', deadline, (tx) =>
+      this.tokens.revoke(tx, usableId(id), now),
+    );
     if (revokedAt === undefined) throw new NotFoundError(`there is no token with the id "${id}"`);
     return revokedAt;
   }
