@@ -27,6 +27,9 @@ export class AccessGuard implements CanActivate {
     if (access === undefined || caller === undefined) throw new UnauthorizedError('an access token is required');
     if (caller.kind === 'agent' && !access.agents) throw new ForbiddenError('an agent may not make this kind of call');
     if (access.kind === 'identified') return true;
+    if (caller.kind === 'user' && access.users === false) {
+      throw new ForbiddenError("this surface takes a session's agent token, not a user's");
+    }
     const id = idFrom(access.from, request);
     if (id !== undefined) await this.policies.check(access.kind, caller, id, deadline, request);
     return true;

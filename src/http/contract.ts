@@ -14,12 +14,13 @@ export type IdSource = { readonly param: string } | { readonly body: string; rea
  *
  * - `open`: anybody, without a token. The handler has no caller.
  * - `identified`: any caller. `agents: false` refuses agent identities with 403, before any look-up.
- * - a kind: a caller that may see the thing named by the id; foreign and missing are one 404 (A3).
+ * - a kind: a caller that may see the thing named by the id; foreign and missing are one 404 (A3). `users: false`
+ *   refuses user identities like agents (the in-session MCP surface).
  */
 export type Access =
   | { readonly kind: 'open' }
   | { readonly kind: 'identified'; readonly agents: boolean }
-  | { readonly kind: AccessKind; readonly from: IdSource; readonly agents: boolean };
+  | { readonly kind: AccessKind; readonly from: IdSource; readonly agents: boolean; readonly users?: false };
 
 export interface Success {
   readonly status: 200 | 201 | 204;

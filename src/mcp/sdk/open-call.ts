@@ -1,0 +1,43 @@
+import { CallerGoneError } from '../../common/deadline.js';
+
+/** One tool call between its arrival and its reply. */
+export class OpenCall {
+  private readonly controller = new AbortController();
+  private readonly listeners: ((written: boolean) => void)[] = [];
+  private outcome: boolean | undefined;
+
+  /** The client has taken the call back: nothing is sent for it any more. */
+  cancelled = false;
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Asks the handler to come to an end; the first reason counts. */
+  end(reason: Error): void {
+    this.controller.abort(reason);
+  }
+
+  /** Nobody will read the result. */
+  abandon(): void {
+    this.settle(false);
+    this.end(new CallerGoneError());
+  }
+
+  cancel(): void {
+    this.cancelled = true;
+    this.abandon();
+  }
+
+  /** `written`: the reply left the process whole. The first word counts. */
+  settle(written: boolean): void {
+    if (this.outcome !== undefined) return;
+    this.outcome = written;
+    for (const listener of this.listeners.splice(0)) listener(written);
+  }
+
+  readonly onReply = (listener: (written: boolean) => void): void => {
+    if (this.outcome === undefined) this.listeners.push(listener);
+    else listener(this.outcome);
+  };
+}

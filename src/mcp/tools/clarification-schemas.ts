@@ -1,0 +1,60 @@
+import { Type } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+const Instant = Type.String({ format: 'date-time', description: 'UTC, with milliseconds' });
+
+const AnswerEntryView = Type.Object(
+  {
+    question_id: Type.String(),
+    selected_options: Type.Array(Type.String(), { description: 'Option ids' }),
+    custom_text: Type.String(),
+  },
+  closed,
+);
+
+/** R12: every field always there. */
+export const ResponseView = Type.Object(
+  {
+    pending_id: Type.String(),
+    answers: Type.Array(AnswerEntryView, { description: 'Empty when declined' }),
+    rejected: Type.Boolean(),
+    reject_reason: Type.String(),
+    responded_at: Instant,
+  },
+  closed,
+);
+
+const OptionView = Type.Object({ option_id: Type.String(), label: Type.String(), description: Type.String() }, closed);
+
+const QuestionView = Type.Object(
+  {
+    question_id: Type.String(),
+    title: Type.String(),
+    prompt: Type.String(),
+    status: Type.String({ description: '`pending`, or what has become of this question already' }),
+    options: Type.Array(OptionView),
+  },
+  closed,
+);
+
+const BundleView = Type.Object(
+  {
+    pending_id: Type.String({ description: 'Names the bundle' }),
+    task_id: Type.String(),
+    session_id: Type.String(),
+    created_at: Instant,
+    age_seconds: Type.Integer({ minimum: 0 }),
+    context: Type.String(),
+    questions: Type.Array(QuestionView),
+  },
+  closed,
+);
+
+export const BundlePage = Type.Object(
+  {
+    bundles: Type.Array(BundleView),
+    count: Type.Integer({ minimum: 0, description: 'How many bundles are on this page' }),
+    next_cursor: Type.String({ description: 'Give it as cursor to get the next page; empty at the end' }),
+  },
+  closed,
+);
