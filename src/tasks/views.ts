@@ -118,6 +118,23 @@ export const MessageView = Type.Object(
 );
 export type MessageView = Static<typeof MessageView>;
 
+const NextCursor = Type.String({ description: 'Give it as cursor to get the next page; empty at the end' });
+
+export const WorkspaceListView = Type.Object({ workspaces: Type.Array(WorkspaceView) }, closed);
+export const TaskPageView = Type.Object({ tasks: Type.Array(TaskView), next_cursor: NextCursor }, closed);
+export const SessionListView = Type.Object({ sessions: Type.Array(ListedSessionView) }, closed);
+export const AgentTokenView = Type.Object({ agent_token: CreatedSessionView.properties.agent_token }, closed);
+export const TurnListView = Type.Object({ turns: Type.Array(TurnView) }, closed);
+export const MessagePageView = Type.Object({ messages: Type.Array(MessageView), next_cursor: NextCursor }, closed);
+export const MailboxEntryView = Type.Object({ turn: TurnView, prompt: Type.String() }, closed);
+export const AdmittedMessageView = Type.Object(
+  {
+    message: MessageView,
+    admission: Type.Enum(['sent', 'queued'], { description: '`sent` opened a turn; `queued` waits for one' }),
+  },
+  closed,
+);
+
 export function workspaceView(row: WorkspaceRow): WorkspaceView {
   return { ...row };
 }

@@ -1,0 +1,118 @@
+import { BooleanField, ChoiceField, IntegerField, ObjectField, TextField } from '../common/input/fields.js';
+import { SESSION_STATES, type SessionState } from './domain/session-state.js';
+
+const MAX_NAME = 200;
+const MAX_DESCRIPTION = 16_000;
+/** Above what the answers of a whole bundle, written out with their questions, can be. */
+const MAX_MESSAGE = 64_000;
+
+const CURSOR = { max: 1024, optional: true, description: 'The next_cursor of the page before.' } as const;
+const LIMIT = {
+  optional: true,
+  default: 50,
+  description: 'How many; below 1 is 50, above 200 is 200.',
+} as const;
+
+export class CreateWorkspaceInput {
+  @TextField({ blank: false, max: MAX_NAME, example: 'Payments team' })
+  name!: string;
+}
+
+export class CreateTaskInput {
+  @TextField({ blank: false, max: MAX_NAME, example: 'Add invoices' })
+  title!: string;
+
+  @TextField({ max: MAX_DESCRIPTION, optional: true })
+  description?: string;
+
+  @TextField({
+    max: 128,
+    optional: true,
+    description: 'Required when authentication is enforced, where "" makes a task that everybody sees.',
+  })
+  workspace_id?: string;
+}
+
+export class ListTasksInput {
+  @TextField({ max: 128, optional: true, description: 'Only tasks of this workspace; it only narrows.' })
+  workspace_id?: string;
+
+  @TextField(CURSOR)
+  cursor?: string;
+
+  @IntegerField(LIMIT)
+  limit?: number;
+}
+
+export class ResumeInput {
+  @ChoiceField({ values: ['pull'], description: 'pull: the agent fetches its next turn from the mailbox.' })
+  mode!: 'pull';
+}
+
+export class CreateSessionInput {
+  @BooleanField({ optional: true, description: "A task's first session is primary unless this says otherwise." })
+  is_primary?: boolean;
+
+  @ObjectField(() => ResumeInput, { optional: true, description: 'How an answer reaches an agent that does not wait.' })
+  resume?: ResumeInput;
+}
+
+export class UpdateSessionInput {
+  @ChoiceField({
+    values: SESSION_STATES,
+    optional: true,
+    description: 'completed, failed and cancelled are final and expire the open questions.',
+  })
+  state?: SessionState;
+
+  @ObjectField(() => ResumeInput, { optional: true })
+  resume?: ResumeInput;
+}
+
+export class OpenTurnInput {
+  @TextField({ blank: false, max: MAX_MESSAGE, optional: true, description: "Stored as the turn's first message." })
+  prompt?: string;
+}
+
+export class ListMessagesInput {
+  @TextField(CURSOR)
+  cursor?: string;
+
+  @IntegerField(LIMIT)
+  limit?: number;
+
+  @ChoiceField({ values: ['asc', 'desc'], optional: true, default: 'asc', description: 'Oldest or newest first.' })
+  order?: 'asc' | 'desc';
+}
+
+export class ConversationInput {
+  @TextField({ min: 1, max: 128, description: 'The task whose messages to read.' })
+  task_id!: string;
+
+  @TextField({ max: 128, optional: true, description: 'Only the messages of this session of it.' })
+  session_id?: string;
+
+  @TextField(CURSOR)
+  cursor?: string;
+
+  @IntegerField(LIMIT)
+  limit?: number;
+}
+
+export class SendMessageInput {
+  @TextField({ blank: false, max: MAX_MESSAGE })
+  content!: string;
+
+  @TextField({
+    pattern: '^[\\x21-\\x7e]{1,128}$',
+    patternHint: 'be 1 to 128 printable ASCII characters without spaces',
+    optional: true,
+    description: 'Unique in the session: sending it again gives the first reply and nothing new.',
+  })
+  client_message_id?: string;
+}
+
+export class ReadMailboxInput {
+  @IntegerField({ optional: true, min: 0, max: 60, default: 0, description: 'Seconds to wait for an entry.' })
+  wait?: number;
+}
