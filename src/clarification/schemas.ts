@@ -95,3 +95,6 @@ export const BundleDetailView = Type.Object(
   },
   closed,
 );
+
+export const CreatedBundleView = Type.Object({ pending_id: Type.String() }, closed);
+export const CancelledView = Type.Object({ success: Type.Literal(true) }, closed);

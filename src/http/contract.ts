@@ -1,6 +1,7 @@
 import { applyDecorators, HttpCode, SetMetadata } from '@nestjs/common';
 import type { TSchema } from 'typebox';
 import type { DomainErrorCode } from '../common/domain-error.js';
+import type { ObjectSchema } from '../common/input/field-rules.js';
 import type { InputClass } from '../common/input/fields.js';
 
 /** What an id names; the features say who may see it ({@link AccessPolicies}). */
@@ -31,13 +32,21 @@ export interface Success {
   readonly contentType?: string;
 }
 
+/** A body that the domain validates itself; the schema is for the documentation. */
+export interface DescribedBody {
+  readonly schema: ObjectSchema;
+}
+
 export interface Contract {
   readonly summary: string;
   readonly description?: string;
   readonly tag?: string;
   readonly access: Access;
-  /** Absent: a closed empty object. `raw`: the handler checks the parsed JSON itself (MCP), query included. */
-  readonly body?: InputClass | 'raw';
+  /**
+   * Absent: a closed empty object. `raw`: the handler checks the parsed JSON itself (MCP), query included. A schema: the
+   * domain checks the body after access, by rules of which the schema shows the shape.
+   */
+  readonly body?: InputClass | DescribedBody | 'raw';
   readonly query?: InputClass;
   /** The first is the usual one and sets the status; a handler that may answer another way sets it itself. */
   readonly success: Success | readonly Success[];

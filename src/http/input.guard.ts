@@ -17,7 +17,9 @@ export class InputGuard implements CanActivate {
     const contract = contractOf(context.getHandler());
     if (contract === undefined || contract.body === 'raw') return true;
     const request = context.switchToHttp().getRequest<PipelineRequest>();
-    request.body = validateInput(contract.body ?? NoInput, request.body ?? {});
+    const body: unknown = request.body ?? {};
+    const isDescribed = contract.body !== undefined && 'schema' in contract.body;
+    request.body = isDescribed ? body : validateInput(contract.body ?? NoInput, body);
     const query = validateInput(contract.query ?? NoInput, readQuery(request.url, contract.query), 'query');
     // Express 5 computes `query` in a getter.
     Object.defineProperty(request, 'query', { value: query, configurable: true, enumerable: true });

@@ -1,0 +1,36 @@
+import { Module } from '@nestjs/common';
+import { TasksModule } from '../tasks/tasks.module.js';
+import { BundleAccess } from './bundle-access.js';
+import { ClarificationListing } from './clarification-listing.js';
+import { ClarificationPortAdapter } from './clarification-port.adapter.js';
+import { ClarificationRequests } from './clarification-requests.js';
+import { ClarificationResolver } from './clarification-resolver.js';
+import { BundleWait } from './delivery/bundle-wait.js';
+import { IntentRecovery } from './delivery/intent-recovery.js';
+import { OutcomeDelivery } from './delivery/outcome-delivery.js';
+import { WaiterRegistry } from './delivery/waiter-registry.js';
+import { BundleAccessPolicy } from './http/bundle-access.policy.js';
+import { ClarificationController } from './http/clarification.controller.js';
+import { RestWait } from './http/rest-wait.js';
+import { ResponsePhases } from './response-phases.js';
+
+@Module({
+  imports: [TasksModule],
+  controllers: [ClarificationController],
+  providers: [
+    BundleAccess,
+    BundleAccessPolicy,
+    BundleWait,
+    ClarificationListing,
+    ClarificationPortAdapter,
+    ClarificationRequests,
+    ClarificationResolver,
+    IntentRecovery,
+    OutcomeDelivery,
+    ResponsePhases,
+    RestWait,
+    WaiterRegistry,
+  ],
+  exports: [BundleWait, ClarificationListing, ClarificationRequests, ClarificationResolver],
+})
+export class ClarificationModule {}

@@ -1,0 +1,36 @@
+import { Module } from '@nestjs/common';
+import { EventsModule } from '../events/events.module.js';
+import { TaskAccess } from './authorization/task-access.js';
+import { Clarifications } from './clarification.port.js';
+import { MessagesController } from './http/messages.controller.js';
+import { SessionsController } from './http/sessions.controller.js';
+import { TaskAccessPolicies } from './http/task-access.policies.js';
+import { TasksController } from './http/tasks.controller.js';
+import { WorkspacesController } from './http/workspaces.controller.js';
+import { Mailbox } from './mailbox/mailbox.service.js';
+import { Messages } from './messages/messages.service.js';
+import { PendingActions } from './pending-actions.js';
+import { Sessions } from './sessions/sessions.service.js';
+import { Tasks } from './tasks.service.js';
+import { Turns } from './turns/turns.service.js';
+import { Workspaces } from './workspaces.service.js';
+
+/** Workspaces, tasks, sessions, turns, messages, and who may reach them. */
+@Module({
+  imports: [EventsModule],
+  controllers: [WorkspacesController, TasksController, SessionsController, MessagesController],
+  providers: [
+    Clarifications,
+    Mailbox,
+    Messages,
+    PendingActions,
+    Sessions,
+    TaskAccess,
+    TaskAccessPolicies,
+    Tasks,
+    Turns,
+    Workspaces,
+  ],
+  exports: [Clarifications, Messages, TaskAccess, Tasks, Workspaces],
+})
+export class TasksModule {}
