@@ -47,7 +47,7 @@ export async function claimBundle(
   const current = await lockBundle(tx, pendingId);
   const { rows: marked } = await tx.query<{ id: string }>(
     `UPDATE task_session_messages AS m SET metadata = ${tx.dialect.metadataMarkedResponding('m.metadata')}
-     WHERE ${pendingIdOf(tx.dialect, 'm')} = $1 AND ${isActiveBundleRow(tx.dialect, 'm')} RETURNING m.id`,
+     WHERE ${pendingIdOf(tx.dialect, 'm')} = $1 AND ${isActiveBundleRow(tx.dialect, 'm')} RETURNING id`,
     [pendingId],
   );
   if (marked.length === 0) return { kind: 'lost' };

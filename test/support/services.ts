@@ -1,0 +1,82 @@
+import { Env, loadEnv } from '../../src/config/env.js';
+import { EventBus } from '../../src/events/event-bus.js';
+import { AgentTokens } from '../../src/identity/agent-tokens.js';
+import { BundleAccess } from '../../src/clarification/bundle-access.js';
+import { ClarificationListing } from '../../src/clarification/clarification-listing.js';
+import { ClarificationPortAdapter } from '../../src/clarification/clarification-port.adapter.js';
+import { ClarificationRequests } from '../../src/clarification/clarification-requests.js';
+import { ClarificationResolver } from '../../src/clarification/clarification-resolver.js';
+import { BundleWait } from '../../src/clarification/delivery/bundle-wait.js';
+import { IntentRecovery } from '../../src/clarification/delivery/intent-recovery.js';
+import { OutcomeDelivery } from '../../src/clarification/delivery/outcome-delivery.js';
+import { WaiterRegistry } from '../../src/clarification/delivery/waiter-registry.js';
+import { ResponsePhases } from '../../src/clarification/response-phases.js';
+import { Log } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/metrics.js';
+import type { UnitOfWork } from '../../src/persistence/unit-of-work.js';
+import { TaskAccess } from '../../src/tasks/authorization/task-access.js';
+import { Clarifications } from '../../src/tasks/clarification.port.js';
+import { Mailbox } from '../../src/tasks/mailbox/mailbox.service.js';
+import { Messages } from '../../src/tasks/messages/messages.service.js';
+import { PendingActions } from '../../src/tasks/pending-actions.js';
+import { Sessions } from '../../src/tasks/sessions/sessions.service.js';
+import { Tasks } from '../../src/tasks/tasks.service.js';
+import { Turns } from '../../src/tasks/turns/turns.service.js';
+import { Workspaces } from '../../src/tasks/workspaces.service.js';
+import type { TestDatabase } from './engines.js';
+import { TestClock } from './test-clock.js';
+
+export interface ServiceOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Put around the unit of work, e.g. to hold one transaction open at a named step. */
+  readonly wrap?: (unitOfWork: UnitOfWork) => UnitOfWork;
+}
+
+export type Services = ReturnType<typeof servicesOn>;
+
+/** The services on a test's database without HTTP: for interleavings that a request cannot place. */
+export function servicesOn(database: TestDatabase, options: ServiceOptions = {}) {
+  const env: Env = loadEnv({ LOG_LEVEL: 'silent', DATABASE_URL: database.url, ...options.env });
+  const clock = new TestClock();
+  const unitOfWork = options.wrap?.(database.unitOfWork) ?? database.unitOfWork;
+  const { reader } = database;
+  const events = new EventBus();
+  const log = new Log({ level: 'silent', format: 'json' });
+  const clarifications = new Clarifications();
+  new ClarificationPortAdapter(clarifications).onModuleInit();
+  const access = new TaskAccess(reader);
+  const pendingActions = new PendingActions(clarifications, unitOfWork, clock);
+  const waiters = new WaiterRegistry(events);
+  const bundles = new BundleAccess(reader, access);
+  const delivery = new OutcomeDelivery(unitOfWork, clock, waiters, clarifications, events, env, log);
+  const phases = new ResponsePhases(log, new Metrics(), unitOfWork);
+  return {
+    env,
+    clock,
+    events,
+    access,
+    waiters,
+    delivery,
+    pendingActions,
+    workspaces: new Workspaces(unitOfWork, reader, clock),
+    tasks: new Tasks(unitOfWork, reader, clock, access, pendingActions, events, env),
+    sessions: new Sessions(
+      unitOfWork,
+      reader,
+      clock,
+      access,
+      new AgentTokens(),
+      clarifications,
+      pendingActions,
+      events,
+    ),
+    turns: new Turns(unitOfWork, reader, clock, access, clarifications, events),
+    messages: new Messages(unitOfWork, reader, clock, access, clarifications, events),
+    mailbox: new Mailbox(unitOfWork, reader, clock, access, events, env),
+    resolver: new ClarificationResolver(bundles, unitOfWork, reader, clock, delivery, phases),
+    requests: new ClarificationRequests(bundles, access, unitOfWork, reader, clock, clarifications, events, env),
+    listing: new ClarificationListing(reader, clock),
+    wait: new BundleWait(bundles, unitOfWork, reader, clock, waiters, delivery, events, env, log),
+    recovery: new IntentRecovery(unitOfWork, reader, clock, delivery, events, log),
+  };
+}
