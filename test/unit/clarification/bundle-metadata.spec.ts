@@ -61,7 +61,7 @@ describe('the one mapper of metadata', () => {
     });
   });
 
-  it.each(CHANGES)('P1a: $kind changes its own keys and keeps the rest', (change, patch) => {
+  it.each(CHANGES)('META-KEYS: $kind changes its own keys and keeps the rest', (change, patch) => {
     for (const before of [
       metadataOf(0),
       metadataOf(0, { status: undefined }),
@@ -105,7 +105,7 @@ describe('the one mapper of metadata', () => {
     expect(written).toBe('{"pending_id":"p","status":"expired","7":true,"__proto__":{"a":1},"constructor":2}');
   });
 
-  it('RESTORE: restoring an answered row gives back the row that was claimed', () => {
+  it('restoring an answered row gives back the row that was claimed', () => {
     const before = composeMetadata(row(0, { metadata: { agent_disconnected: true } }), { kind: 'attached' });
     const claimed = composeMetadata(readBundleRow(stored({ metadata: before })), {
       kind: 'answered',

@@ -218,7 +218,7 @@ describe('reading a row', () => {
     [null, false],
     [undefined, false],
     [[true], false],
-  ])('CURRENT-TURN: the flag %j reads %j', (flag, set) => {
+  ])('the flag %j reads %j, as SQL reads it', (flag, set) => {
     const read = row(0, { metadata: { agent_disconnected: flag, response_delivery_pending: flag } });
     expect(read).toMatchObject({ agentDisconnected: set, deliveryPending: set });
   });

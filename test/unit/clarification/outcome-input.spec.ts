@@ -109,7 +109,7 @@ describe('the shape of an outcome', () => {
     [{ rejected: true, reject_reason: '\u0000' }, 'reject_reason'],
   ])('BAD-TEXT: U+0000 and lone surrogates are refused by both, the error naming its field (%#)', refusedByBoth);
 
-  it('N8c BAD-TYPES BAD-TEXT UNKNOWN-FIELDS: the schema accepts exactly what the reader accepts', () => {
+  it('BAD-TYPES BAD-TEXT UNKNOWN-FIELDS: the schema accepts exactly what the reader accepts', () => {
     const counts = { accepted: 0, refused: 0 };
     fc.assert(
       fc.property(fc.oneof({ weight: 9, arbitrary: jsonNear(OUTCOME_SCHEMA) }, fc.jsonValue()), (raw) => {

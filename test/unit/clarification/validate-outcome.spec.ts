@@ -69,7 +69,7 @@ describe('an answer', () => {
   });
 
   it.each(['answered', 'rejected', 'cancelled', 'expired', 'responding'])(
-    'R2c P2: a bundle that is %s is validated like any other',
+    'R2c: a bundle that is %s is validated like any other',
     (status) => {
       const rows = [0, 1].map((n) => row(n, { metadata: { status } }));
       expect(fieldOf({ answers: [answer(0), answer(1)] }, rows)).toBe('accepted');
