@@ -24,12 +24,14 @@ import { Tasks } from '../../src/tasks/tasks.service.js';
 import { Turns } from '../../src/tasks/turns/turns.service.js';
 import { Workspaces } from '../../src/tasks/workspaces.service.js';
 import type { TestDatabase } from './engines.js';
+import type { StatementRecorder } from './statement-recorder.js';
 import { TestClock } from './test-clock.js';
 
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Put around the unit of work, e.g. to hold one transaction open at a named step. */
   readonly wrap?: (unitOfWork: UnitOfWork) => UnitOfWork;
+  readonly recorder?: StatementRecorder;
 }
 
 export type Services = ReturnType<typeof servicesOn>;
@@ -38,8 +40,9 @@ export type Services = ReturnType<typeof servicesOn>;
 export function servicesOn(database: TestDatabase, options: ServiceOptions = {}) {
   const env: Env = loadEnv({ LOG_LEVEL: 'silent', DATABASE_URL: database.url, ...options.env });
   const clock = new TestClock();
-  const unitOfWork = options.wrap?.(database.unitOfWork) ?? database.unitOfWork;
-  const { reader } = database;
+  const wrapped = options.wrap?.(database.unitOfWork) ?? database.unitOfWork;
+  const unitOfWork = options.recorder?.unitOfWork(wrapped) ?? wrapped;
+  const reader = options.recorder?.reader(database.reader) ?? database.reader;
   const events = new EventBus();
   const log = new Log({ level: 'silent', format: 'json' });
   const clarifications = new Clarifications();
