@@ -1,4 +1,4 @@
-import { Env, loadEnv } from '../../src/config/env.js';
+import { loadEnv, type Env } from '../../src/config/env.js';
 import { EventBus } from '../../src/events/event-bus.js';
 import { AgentTokens } from '../../src/identity/agent-tokens.js';
 import { BundleAccess } from '../../src/clarification/bundle-access.js';
