@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { BeforeApplicationShutdown } from '@nestjs/common';
+import type { OnModuleDestroy } from '@nestjs/common';
 import {
   ErrorCode,
   isInitializeRequest,
@@ -41,7 +41,7 @@ const FAREWELL_MS = 2_000;
  * MCP over Streamable HTTP for both surfaces. It gets requests that have been authenticated and parsed, from callers
  * who may use the surface and, on `session`, the session in the path.
  */
-export class McpEndpoint implements BeforeApplicationShutdown {
+export class McpEndpoint implements OnModuleDestroy {
   private readonly sessions: McpSessions;
   private isShuttingDown = false;
 
@@ -80,8 +80,8 @@ export class McpEndpoint implements BeforeApplicationShutdown {
     await session.handle(new Exchange(arrival, req, res, undefined));
   }
 
-  /** Held calls end with `pending`, then every stream is closed, so that the HTTP server can stop. */
-  async beforeApplicationShutdown(): Promise<void> {
+  /** Held calls end with `pending`, then every stream is closed: the HTTP server waits for both before it stops. */
+  async onModuleDestroy(): Promise<void> {
     this.isShuttingDown = true;
     const calls = this.sessions.all().flatMap((session) => session.openCalls);
     const replies = calls.map((call) => new Promise<boolean>((resolve) => call.onReply(resolve)));

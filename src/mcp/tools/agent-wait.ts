@@ -76,7 +76,7 @@ export const AGENT_WAIT_SCHEMA = {
 
 /** Waits for the response to a bundle of this session and tells the agent. */
 export async function waitForAgent(
-  service: ResponseWait,
+  waits: ResponseWait,
   call: ToolCall,
   sessionId: string,
   pendingId: string,
@@ -84,7 +84,7 @@ export async function waitForAgent(
 ): Promise<AgentResult | Pending> {
   const message = `waiting for somebody to answer; pending_id ${pendingId}`;
   const outcome = await call.hold.until({ timeoutSeconds, message }, (options) =>
-    service.wait(call.caller, pendingId, { ...options, sessionId }),
+    waits.wait(call.caller, pendingId, { ...options, sessionId }),
   );
   return outcome.kind === 'pending' ? stillPending(pendingId) : agentResult(outcome.rows, outcome.response);
 }

@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import type { Response } from '../../clarification/domain/bundle.js';
 import { OUTCOME_SCHEMA } from '../../clarification/domain/outcome-input.js';
+import { ResolutionView } from '../../clarification/schemas.js';
 import type { Deadline } from '../../common/deadline.js';
 import { TextField } from '../../common/input/fields.js';
 import type { ObjectSchema } from '../../common/input/field-rules.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import type { Caller } from '../../identity/caller.js';
-import { ResponseView } from './clarification-schemas.js';
 import { toolInput } from './tool-input.js';
 import type { Tool } from './tool.js';
 
@@ -42,15 +42,9 @@ const INPUT_SCHEMA: ObjectSchema = {
   required: [...bundle.required, ...OUTCOME_SCHEMA.required],
 };
 
-const Resolution = Type.Object(
-  {
-    claimed: Type.Boolean({ description: 'true: yours is the answer. false: somebody else was first' }),
-    delivered: Type.Boolean({ description: 'Whether the answer has been handed over to the agent' }),
-    status: Type.Enum(['answered', 'rejected']),
-    response: ResponseView,
-  },
-  { additionalProperties: false },
-);
+/** REST also says `success`, which a tool's result does by not being an error. */
+const { success: _, ...resolution } = ResolutionView.properties;
+const OUTPUT_SCHEMA = Type.Object(resolution, { additionalProperties: false });
 
 export function answerQuestionTool(resolver: Answering): Tool {
   return {
@@ -70,7 +64,7 @@ export function answerQuestionTool(resolver: Answering): Tool {
       'again: it cannot count twice.',
     surface: 'external',
     inputSchema: INPUT_SCHEMA,
-    outputSchema: Resolution,
+    outputSchema: OUTPUT_SCHEMA,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     handler: async (raw, call) => {
       const { pending_id: pendingId, ...outcome } = membersOf(raw);

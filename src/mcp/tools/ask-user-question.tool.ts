@@ -15,7 +15,7 @@ import type { ResponseWait } from './agent-wait.js';
 import type { Tool } from './tool.js';
 
 /** What asking needs of the clarification feature: the same request again is the same bundle. */
-export interface Asking extends ResponseWait {
+export interface Asking {
   create(
     caller: Caller,
     input: { readonly session_id: string; readonly questions: QuestionInput[]; readonly context?: string },
@@ -37,7 +37,7 @@ export class AskInput extends BundleInput {
   timeout_seconds?: number;
 }
 
-export function askUserQuestionTool(clarification: Asking): Tool {
+export function askUserQuestionTool(requests: Asking, waits: ResponseWait): Tool {
   return {
     name: ASK_TOOL,
     title: 'Ask a person a question',
@@ -62,12 +62,12 @@ export function askUserQuestionTool(clarification: Asking): Tool {
     handler: async (raw, call) => {
       const sessionId = sessionOf(call);
       const input = toolInput(AskInput, raw);
-      const { pending_id } = await clarification.create(
+      const { pending_id } = await requests.create(
         call.caller,
         { session_id: sessionId, questions: input.questions, context: contextFrom(input) },
         call.deadline,
       );
-      return waitForAgent(clarification, call, sessionId, pending_id, input.timeout_seconds);
+      return waitForAgent(waits, call, sessionId, pending_id, input.timeout_seconds);
     },
   };
 }

@@ -8,7 +8,7 @@ import type { ResponseWait } from './agent-wait.js';
 import { toolInputAfterAccess } from './tool-input.js';
 import type { Tool } from './tool.js';
 
-export interface Waiting extends ResponseWait {
+export interface BundleReading {
   get(caller: Caller, pendingId: string, deadline: Deadline): Promise<{ readonly session_id: string }>;
 }
 
@@ -23,7 +23,7 @@ export class WaitInput {
   timeout_seconds?: number;
 }
 
-export function waitForAnswerTool(clarification: Waiting): Tool {
+export function waitForAnswerTool(requests: BundleReading, waits: ResponseWait): Tool {
   return {
     name: WAIT_TOOL,
     title: 'Wait for the answer to a question asked before',
@@ -42,10 +42,10 @@ export function waitForAnswerTool(clarification: Waiting): Tool {
     handler: async (raw, call) => {
       const sessionId = sessionOf(call);
       const input = await toolInputAfterAccess(WaitInput, raw, 'pending_id', async (id) => {
-        const bundle = await clarification.get(call.caller, id, call.deadline);
+        const bundle = await requests.get(call.caller, id, call.deadline);
         if (bundle.session_id !== sessionId) throw new NotFoundError('clarification request not found');
       });
-      return waitForAgent(clarification, call, sessionId, input.pending_id, input.timeout_seconds);
+      return waitForAgent(waits, call, sessionId, input.pending_id, input.timeout_seconds);
     },
   };
 }

@@ -83,7 +83,7 @@ export async function startEndpoint(tools: readonly Tool[], overrides: Overrides
       }),
     close: async () => {
       await Promise.all(clients.map((client) => client.close()));
-      await endpoint.beforeApplicationShutdown();
+      await endpoint.onModuleDestroy();
       await closed(server);
     },
   };
