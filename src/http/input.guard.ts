@@ -17,12 +17,18 @@ export class InputGuard implements CanActivate {
     const contract = contractOf(context.getHandler());
     if (contract === undefined || contract.body === 'raw') return true;
     const request = context.switchToHttp().getRequest<PipelineRequest>();
-    const body: unknown = request.body ?? {};
-    const isDescribed = contract.body !== undefined && 'schema' in contract.body;
+    const body = bodyOf(request);
+    const isDescribed = typeof contract.body === 'object';
     request.body = isDescribed ? body : validateInput(contract.body ?? NoInput, body);
     const query = validateInput(contract.query ?? NoInput, readQuery(request.url, contract.query), 'query');
     // Express 5 computes `query` in a getter.
     Object.defineProperty(request, 'query', { value: query, configurable: true, enumerable: true });
     return true;
   }
+}
+
+/** Nothing sent is an empty object; a `null` that was sent is not. */
+function bodyOf(request: PipelineRequest): unknown {
+  const body: unknown = request.body;
+  return body === undefined ? {} : body;
 }

@@ -1,0 +1,55 @@
+import type { AddressInfo } from 'node:net';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { SwaggerModule } from '@nestjs/swagger';
+import { AppModule } from './app.module.js';
+import { Env } from './config/env.js';
+import { Readiness } from './health/readiness.js';
+import { answerUnreadableRequests } from './http/client-error.js';
+import { ContractedRoutes } from './http/contracted-routes.js';
+import { openApiDocument } from './http/openapi/openapi-document.js';
+import { RequestPipeline } from './http/pipeline/request-pipeline.js';
+import { Log } from './observability/log.js';
+import { NestLog } from './observability/nest-log.js';
+
+/** For Nest's factories, here and in tests. The pipeline parses bodies; main tells why a start failed. */
+export function nestOptions(env: Env) {
+  const log = new Log({ level: env.logLevel, format: env.logFormat });
+  return { bodyParser: false, abortOnError: false, logger: new NestLog(log) } as const;
+}
+
+export async function createApp(env: Env): Promise<NestExpressApplication> {
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env), nestOptions(env));
+  return configureApp(app);
+}
+
+/** Everything about the HTTP server that is not in a module. Before `init`, so that the pipeline precedes the routes. */
+export function configureApp(app: NestExpressApplication): NestExpressApplication {
+  const env = app.get(Env);
+  app.disable('x-powered-by').disable('etag').set('query parser', false).set('trust proxy', env.trustProxy);
+  app.use(...app.get(RequestPipeline).middleware());
+  if (env.openMetricsAndDocs) {
+    const document = openApiDocument(app.get(ContractedRoutes).all());
+    SwaggerModule.setup('docs', app, document, { raw: ['json'], jsonDocumentUrl: 'docs-json' });
+  }
+  const server = app.getHttpServer();
+  // A wait lasts up to two hours: only the arrival of a request is bounded, never its answer.
+  server.requestTimeout = 60_000;
+  server.headersTimeout = 30_000;
+  server.timeout = 0;
+  // Above the 60 s after which common proxies give up an idle connection, so that they close it and not we.
+  server.keepAliveTimeout = 65_000;
+  answerUnreadableRequests(server);
+  return app;
+}
+
+/** Recovers, then admits requests and listens. Resolves with the address, e.g. `http://127.0.0.1:3000`. */
+export async function listen(app: NestExpressApplication): Promise<string> {
+  const { host, port } = app.get(Env);
+  await app.init();
+  app.get(Readiness).admit();
+  await app.listen(port, host);
+  const address = app.getHttpServer().address() as AddressInfo;
+  const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  return `http://${name}:${address.port}`;
+}

@@ -1,0 +1,34 @@
+import { Injectable } from '@nestjs/common';
+import type { Response } from 'express';
+import { CallerGoneError } from '../common/deadline.js';
+import { Log } from '../observability/log.js';
+import type { PipelineRequest } from './pipeline-request.js';
+import { toProblem } from './problem.js';
+
+/** Answers with an error, and logs it if it is ours: the one place where REST errors are told and logged. */
+@Injectable()
+export class ProblemWriter {
+  constructor(private readonly log: Log) {}
+
+  write(error: unknown, request: PipelineRequest, response: Response): void {
+    if (error instanceof CallerGoneError) {
+      response.destroy();
+      return;
+    }
+    const problem = toProblem(error, request.requestId);
+    this.record(error, problem.status, request);
+    if (response.headersSent) {
+      // Half an answer cannot be turned into an error any more; a cut connection cannot be taken for a whole one.
+      response.destroy();
+      return;
+    }
+    response.status(problem.status).set(problem.headers).json(problem.body);
+  }
+
+  private record(error: unknown, status: number, request: PipelineRequest): void {
+    const fields = { method: request.method, path: request.path.slice(0, 200), status, error };
+    if (status === 500) this.log.error('request.failed', fields);
+    else if (status === 503) this.log.warn('request.unavailable', fields);
+    else if (this.log.debugs) this.log.debug('request.refused', fields);
+  }
+}
