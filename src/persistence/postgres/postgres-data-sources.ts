@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { MIGRATIONS } from '../../../migrations/index.js';
+import { SILENT_LOGGER } from '../silent-logger.js';
 import { ROW_TYPES } from './type-parsers.js';
 
 export interface PoolSettings {
@@ -35,7 +36,7 @@ async function open(settings: PoolSettings, onConnect: string): Promise<DataSour
     installExtensions: false,
     entities: [],
     migrations: MIGRATIONS,
-    logging: false,
+    logger: SILENT_LOGGER,
     // A connection that breaks while idle: the pool has already dropped it, and the next statement will tell.
     poolErrorHandler: () => undefined,
     extra: {

@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
-import type { Deadline } from '../../common/deadline.js';
+import { Deadline } from '../../common/deadline.js';
 import { databaseErrorOf, type DatabaseError } from '../db-error.js';
 import { succeedsWithin } from '../succeeds-within.js';
 import type { Statement } from '../statement.js';
@@ -9,6 +9,7 @@ import { cancelBackend } from './cancel-backend.js';
 
 // How long a cancelled statement or a ROLLBACK may take before the connection is given up instead of given back.
 const CLEAN_UP_MS = 5000;
+const REPEAT_CANCEL_MS = 20;
 
 /**
  * A connection lent by the pool for one piece of work. Whoever waits on it is refused at the deadline; the statement
@@ -97,8 +98,17 @@ export class PostgresSession {
     const sent = this.runner.query(sql, values as unknown[] | undefined, true);
     this.running = sent.catch(() => undefined);
     return inTime(deadline, sent, () => {
-      this.cancelling = cancelBackend(this.client);
+      this.cancelling = this.stop(this.running);
     });
+  }
+
+  /** A request that finds the statement not yet begun is forgotten by the server, so it is repeated. */
+  private async stop(running: Promise<unknown>): Promise<void> {
+    const giveUp = Deadline.after(CLEAN_UP_MS);
+    while (!giveUp.isOver) {
+      await cancelBackend(this.client);
+      if (await succeedsWithin(REPEAT_CANCEL_MS, () => running)) return;
+    }
   }
 }
 

@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import sqlite3 from 'sqlite3';
 import { DataSource } from 'typeorm';
 import { MIGRATIONS } from '../../../migrations/index.js';
+import { SILENT_LOGGER } from '../silent-logger.js';
 
 /**
  * Makes the file with mode 0600 and its missing folders with 0700; what exists is left alone.
@@ -34,7 +35,7 @@ export async function openSqliteWriter(file: string, busyTimeoutMs: number): Pro
       enableWAL: true,
       entities: [],
       migrations: MIGRATIONS,
-      logging: false,
+      logger: SILENT_LOGGER,
     }),
   );
   // FULL: with NORMAL a power cut can take back an acknowledged answer.
@@ -52,7 +53,7 @@ export async function openSqliteReader(file: string, busyTimeoutMs: number): Pro
       flags: sqlite3.OPEN_READONLY,
       entities: [],
       migrations: [],
-      logging: false,
+      logger: SILENT_LOGGER,
     }),
   );
   await setBusyTimeout(dataSource, busyTimeoutMs);

@@ -3,6 +3,7 @@ import { StartupError } from '../../common/startup-error.js';
 import type { DatabaseUrl } from '../database-url.js';
 import { databaseErrorOf } from '../db-error.js';
 import type { InstanceLock } from '../instance-lock.js';
+import { SILENT_LOGGER } from '../silent-logger.js';
 import { ensureDataFile, setBusyTimeout } from './sqlite-data-sources.js';
 
 // A server that is just ending is waited for, so that a restart need not be timed.
@@ -16,7 +17,12 @@ export async function lockSqlite(url: DatabaseUrl & { engine: 'sqlite' }): Promi
   let dataSource: DataSource | undefined;
   try {
     const file = await ensureDataFile(`${await ensureDataFile(url.file)}.lock`);
-    dataSource = await new DataSource({ type: 'sqlite', database: file, entities: [], logging: false }).initialize();
+    dataSource = await new DataSource({
+      type: 'sqlite',
+      database: file,
+      entities: [],
+      logger: SILENT_LOGGER,
+    }).initialize();
     await setBusyTimeout(dataSource, WAIT_MS);
     await dataSource.query('BEGIN EXCLUSIVE');
   } catch (thrown) {

@@ -1,0 +1,53 @@
+import { describe, expect, it } from '@jest/globals';
+import type { QueryRunner } from 'typeorm';
+import { MIGRATIONS } from '../../migrations/index.js';
+import { dialectOf, type Engine } from '../../src/persistence/dialect.js';
+import { pendingIdIndexDefinition } from '../../src/persistence/pending-id-index.js';
+
+/** What each migration says to the database, without one. */
+async function statements(engine: Engine): Promise<string[]> {
+  const said: string[] = [];
+  const runner = {
+    connection: { options: { type: engine } },
+    query: async (sql: string) => void said.push(sql.replace(/\s+/g, ' ')),
+  } as unknown as QueryRunner;
+  for (const Migration of MIGRATIONS) await new Migration().up(runner);
+  return said;
+}
+
+const named = (all: string[], index: string) =>
+  all.find((sql) => new RegExp(`INDEX (IF NOT EXISTS )?${index} `).test(sql));
+
+describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migrations (%s)', (engine) => {
+  const dialect = dialectOf(engine);
+  const pendingId = dialect.metadataText('metadata', 'pending_id');
+  const inIndex = engine === 'postgres' ? `(${pendingId})` : pendingId;
+
+  it('extracts the pending id by the text that every look-up uses (5.1)', async () => {
+    const all = await statements(engine);
+    expect(named(all, 'idx_messages_metadata_pending_id')).toContain(`(task_session_id, ${inIndex})`);
+    expect(named(all, 'idx_messages_metadata_pending_id_lookup')).toContain(`(${inIndex})`);
+    expect(named(all, 'idx_messages_metadata_pending_id_lookup_ordered')).toBe(
+      `CREATE ${pendingIdIndexDefinition(engine).replace('INDEX', 'INDEX IF NOT EXISTS')}`,
+    );
+  });
+
+  it('has the status, the flag and the order of the listing as the dialect writes them', async () => {
+    const all = await statements(engine);
+    const open = named(all, 'idx_messages_open_bundles');
+    expect(open).toContain(`(bundle_created_at, ${dialect.bytewise(pendingId)}, id)`);
+    expect(open).toContain(`COALESCE(${dialect.metadataText('metadata', 'status')}, '') IN ('', 'pending')`);
+    expect(named(all, 'idx_messages_delivery_intents')).toContain(
+      dialect.metadataFlag('metadata', 'response_delivery_pending'),
+    );
+  });
+
+  it('gives every id, key and hash a bytewise order on PostgreSQL', async () => {
+    if (engine === 'sqlite') return;
+    const columns = (await statements(engine)).flatMap((sql) => [...sql.matchAll(/\b(\w*id|\w*_hash) TEXT[^,]*/g)]);
+    expect(columns.length).toBeGreaterThan(15);
+    expect(columns.map(([column]) => column).filter((column) => !column.includes('COLLATE "C"'))).toEqual([
+      "author_id TEXT NOT NULL DEFAULT ''",
+    ]);
+  });
+});
