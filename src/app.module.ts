@@ -6,6 +6,7 @@ import type { Env } from './config/env.js';
 import { HealthModule } from './health/health.module.js';
 import { HttpModule } from './http/http.module.js';
 import { IdentityModule } from './identity/identity.module.js';
+import { McpModule } from './mcp/mcp.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PersistenceModule } from './persistence/persistence.module.js';
 import { TasksModule } from './tasks/tasks.module.js';
@@ -25,6 +26,7 @@ export class AppModule {
         HealthModule,
         TasksModule,
         ClarificationModule,
+        McpModule,
       ],
     };
   }

@@ -25,7 +25,7 @@ async function heldFor(timeoutSeconds: number | undefined, hasProgress: boolean,
   return held;
 }
 
-describe('how long a call is held (2.4)', () => {
+describe('HOLD: how long a call is held', () => {
   it('without a progress token at most ASK_HOLD_MS, less when timeout_seconds says so', async () => {
     expect(await heldFor(undefined, false)).toBe(50_000);
     expect(await heldFor(3, false)).toBe(3_000);
@@ -45,7 +45,7 @@ describe('how long a call is held (2.4)', () => {
   });
 });
 
-describe('a held call with a progress token', () => {
+describe('HOLD: a held call with a progress token', () => {
   it('reports at once and then at least every 15 s, strictly rising, and never after its result', async () => {
     const reports: { at: number; progress: number; message: string }[] = [];
     const start = Date.now();
@@ -74,7 +74,7 @@ describe('a held call with a progress token', () => {
   });
 });
 
-describe('a held call that is ended', () => {
+describe('HOLD: a held call that is ended', () => {
   async function ended(reason: Error, outcome: () => Promise<typeof PENDING | typeof RESPONSE>): Promise<unknown> {
     const controller = new AbortController();
     const hold = new CallHold(LIMITS, controller.signal, undefined);

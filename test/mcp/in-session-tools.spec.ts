@@ -50,7 +50,7 @@ function wait(args: object): ReturnType<Client['callTool']> {
 }
 
 describe('ask_user_question_kandev', () => {
-  it('blocks until resolved and returns the answers by question id', async () => {
+  it('blocks until resolved and returns the answers by question id (ASK-RESULT)', async () => {
     await start();
     const asked = ask();
     await clarification.untilWaiting(1);
@@ -66,7 +66,7 @@ describe('ask_user_question_kandev', () => {
     });
   });
 
-  it('returns a declined bundle with its reason', async () => {
+  it('returns a declined bundle with its reason (ASK-RESULT)', async () => {
     await start();
     const asked = ask();
     await clarification.untilWaiting(1);
@@ -74,7 +74,7 @@ describe('ask_user_question_kandev', () => {
     expect((await asked).structuredContent).toEqual({ rejected: true, reject_reason: 'not now' });
   });
 
-  it('takes context_paragraphs in place of context, joined by blank lines', async () => {
+  it('takes context_paragraphs in place of context, joined by blank lines (ASK-CONTEXT)', async () => {
     await start();
     const asked = ask({ context: 'left out', context_paragraphs: ['one', 'two'], timeout_seconds: 0 });
     const joined = ask({ context: 'one\n\ntwo', timeout_seconds: 0 });
@@ -88,7 +88,7 @@ describe('ask_user_question_kandev', () => {
     expect(ids[0]).not.toBe(ids[2]);
   });
 
-  it('without a progress token returns pending after ASK_HOLD_MS, as a normal result', async () => {
+  it('without a progress token returns pending after ASK_HOLD_MS, as a normal result (HOLD)', async () => {
     await start({ askHoldMs: 5 });
     const result = await ask({ timeout_seconds: 30 });
     expect(result.isError).toBeUndefined();
@@ -103,7 +103,7 @@ describe('ask_user_question_kandev', () => {
     expect((await ask({ timeout_seconds: 0 })).structuredContent).toEqual({ rejected: true, reject_reason: '' });
   });
 
-  it('with a progress token is held beyond ASK_HOLD_MS, reporting strictly rising progress with the pending id', async () => {
+  it('with a progress token is held beyond ASK_HOLD_MS, reporting strictly rising progress with the pending id (HOLD)', async () => {
     await start({ askHoldMs: 1, progressEveryMs: 2 });
     const reports: { progress: number; message?: string | undefined }[] = [];
     let enough: () => void = () => undefined;
@@ -132,7 +132,7 @@ describe('ask_user_question_kandev', () => {
     expect(result.structuredContent).toMatchObject({ status: 'pending' });
   });
 
-  it('frees its waiter at once when the client cancels; asking the same again rejoins the question', async () => {
+  it('frees its waiter at once when the client cancels; asking the same again rejoins the question (MCP-GONE)', async () => {
     await start();
     const cancel = new AbortController();
     const cancelled = ask({}, { signal: cancel.signal });
@@ -155,7 +155,7 @@ describe('ask_user_question_kandev', () => {
     expect((await asked).structuredContent).toMatchObject({ status: 'pending', pending_id: 'pending-1' });
   });
 
-  it('names the field that is wrong, and asks nothing', async () => {
+  it('names the field that is wrong, and asks nothing (UNKNOWN-FIELDS, BAD-TYPES, BAD-TEXT)', async () => {
     await start();
     const wrong = [
       { args: { question: [] }, text: 'validation_failed: question is not a known field' },
@@ -187,7 +187,7 @@ describe('ask_user_question_kandev', () => {
 });
 
 describe('wait_for_answer_kandev', () => {
-  it('returns the same result as asking, as often as it is called', async () => {
+  it('returns the same result as asking, as often as it is called (WAIT-TOOL)', async () => {
     await start();
     await ask({ timeout_seconds: 0 });
     const waiting = wait({ pending_id: 'pending-1' });
@@ -206,7 +206,7 @@ describe('wait_for_answer_kandev', () => {
     });
   });
 
-  it('knows no bundle of another session, and says that before it looks at the other fields (A3)', async () => {
+  it('knows no bundle of another session, and says that before it looks at the other fields (A3, ORDER)', async () => {
     await start();
     await ask({ timeout_seconds: 0 });
     const other = await server.connect('/mcp/sessions/s2');
@@ -222,7 +222,7 @@ describe('wait_for_answer_kandev', () => {
     }
   });
 
-  it('names the field that is wrong', async () => {
+  it('names the field that is wrong (UNKNOWN-FIELDS, BAD-TYPES)', async () => {
     await start();
     await ask({ timeout_seconds: 0 });
     const wrong = [

@@ -39,7 +39,7 @@ function aborted(call: ToolCall): Promise<unknown> {
 }
 
 describe('a tool call', () => {
-  it('returns its result as structured content and the same JSON as text', async () => {
+  it('returns its result as structured content and the same JSON as text (MCP-TOOLS)', async () => {
     server = await startEndpoint([fakeTool('echo', (input) => ({ input, list: [], text: '' }))]);
     const client = await server.connect();
     expect(await client.callTool({ name: 'echo', arguments: { a: 1 } })).toEqual({
@@ -60,7 +60,7 @@ describe('a tool call', () => {
     expect(await messagesOf(response)).toMatchObject([{ result: { structuredContent: { keys: ['__proto__', 'b'] } } }]);
   });
 
-  it('of an unknown tool, or of one of the other surface, is a JSON-RPC error', async () => {
+  it('of an unknown tool, or of one of the other surface, is a JSON-RPC error (MCP-ERRORS)', async () => {
     server = await startEndpoint([fakeTool('inner', () => ({}), 'session')]);
     const client = await server.connect();
     await expect(client.callTool({ name: 'inner' })).rejects.toMatchObject({ code: -32602 });
@@ -144,7 +144,7 @@ describe('a tool call', () => {
   });
 });
 
-describe('a failed tool call', () => {
+describe('MCP-ERRORS, ERRORS: a failed tool call', () => {
   const failures: [Error, string][] = [
     [new errors.UnauthorizedError('who?'), 'unauthorized: who?'],
     [new errors.ForbiddenError('not you'), 'forbidden: not you'],
@@ -184,7 +184,7 @@ describe('a failed tool call', () => {
     ]);
   });
 
-  it('is logged once when it is our fault, with its request id, and not otherwise', async () => {
+  it('is logged once when it is our fault, with its request id, and not otherwise (ERROR-INTERNAL)', async () => {
     const logged: unknown[] = [];
     const log = { error: (event: string, fields?: object) => void logged.push([event, fields]) };
     const tools = [
@@ -202,7 +202,7 @@ describe('a failed tool call', () => {
 });
 
 describe('a held tool call', () => {
-  it('sends its headers at once, then comments that keep proxies from closing the connection', async () => {
+  it('sends its headers at once, then comments that keep proxies from closing the connection (MCP-STREAM)', async () => {
     const gate = new Gate();
     server = await startEndpoint([fakeTool('hold', gate.handler)], { keepAliveMs: 5 });
     const response = await server.post(callOf('hold', 1), await initialised());
@@ -215,7 +215,7 @@ describe('a held tool call', () => {
     while (!(await reader.read()).done);
   });
 
-  it('ends at once when its connection is dropped, and the session goes on', async () => {
+  it('ends at once when its connection is dropped, and the session goes on (MCP-GONE)', async () => {
     const gate = new Gate();
     server = await startEndpoint([fakeTool('hold', gate.handler), fakeTool('echo', (input) => input)]);
     const headers = await initialised();
@@ -232,19 +232,22 @@ describe('a held tool call', () => {
     expect(server.watchers()).toBe(0);
   });
 
-  it.each([0, 1, 'text'])('ends at once, and without a reply, when the client cancels request %p', async (id) => {
-    const gate = new Gate();
-    server = await startEndpoint([fakeTool('hold', gate.handler)]);
-    const headers = await initialised();
-    const held = server.post(callOf('hold', id), headers);
-    const { call } = await gate.arrival(0);
-    const replied = replyOf(call);
-    const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } };
-    expect((await server.post(cancel, headers)).status).toBe(202);
-    expect(await aborted(call)).toBeInstanceOf(CallerGoneError);
-    expect(await replied).toBe(false);
-    expect(await messagesOf(await held)).toEqual([]);
-  });
+  it.each([0, 1, 'text'])(
+    'ends at once, and without a reply, when the client cancels request %p (MCP-GONE)',
+    async (id) => {
+      const gate = new Gate();
+      server = await startEndpoint([fakeTool('hold', gate.handler)]);
+      const headers = await initialised();
+      const held = server.post(callOf('hold', id), headers);
+      const { call } = await gate.arrival(0);
+      const replied = replyOf(call);
+      const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } };
+      expect((await server.post(cancel, headers)).status).toBe(202);
+      expect(await aborted(call)).toBeInstanceOf(CallerGoneError);
+      expect(await replied).toBe(false);
+      expect(await messagesOf(await held)).toEqual([]);
+    },
+  );
 
   it('that a client cancels leaves the others of its batch alone', async () => {
     const gate = new Gate();
@@ -272,7 +275,7 @@ describe('a held tool call', () => {
     expect(await replied).toBe(true);
   });
 
-  it('ends with an error when the token of its caller does; calls of other tokens go on', async () => {
+  it('ends with an error when the token of its caller does; calls of other tokens go on (MCP-REVOKED)', async () => {
     const gate = new Gate();
     server = await startEndpoint([fakeTool('hold', gate.handler)]);
     const [ana, ben] = [await server.connect('/mcp', as(ANA)), await server.connect('/mcp', as(BEN))];

@@ -18,7 +18,7 @@ async function open(caller: typeof ANA, path = '/mcp'): Promise<string> {
   return response.headers.get('mcp-session-id') ?? '';
 }
 
-describe('an MCP session id', () => {
+describe('MCP-SESSION: an MCP session id', () => {
   it('is unguessable and fresh for each client', async () => {
     server = await startEndpoint([echo]);
     const ids = [await open(ANA), await open(ANA)];
@@ -99,7 +99,7 @@ describe('an MCP session id', () => {
   });
 });
 
-describe('the number of MCP sessions', () => {
+describe('MCP-SESSION: the number of MCP sessions', () => {
   it('is bounded per owner: the least recently used one without a call under way makes room', async () => {
     const gate = new Gate();
     const sessions = new McpSessions({ perOwner: 2, overall: 100, idleMs: 60_000 });
@@ -160,7 +160,7 @@ describe('the number of MCP sessions', () => {
 });
 
 describe('an MCP stream', () => {
-  it('ends when the token that opened it does', async () => {
+  it('ends when the token that opened it does (MCP-REVOKED)', async () => {
     server = await startEndpoint([echo]);
     const id = await open(ANA);
     const headers = { ...as(ANA), 'mcp-session-id': id, accept: 'text/event-stream' };
