@@ -65,7 +65,7 @@ export async function tellStory(stage: Stage, out: Transcript): Promise<void> {
 
   out.heading('Ada lists what is waiting and answers, over MCP');
   const bundle = await firstBundle(bot, undefined);
-  for (const question of bundle.questions as Json[]) {
+  for (const question of bundle.questions) {
     const options = question.options.map((option) => option.option_id).join(' | ');
     out.says('ada', `${question.question_id}: ${question.prompt} [${options}]`);
   }
