@@ -23,7 +23,7 @@ export function encodeCursor({ createdAt, id }: PagePosition): string {
  */
 export function decodeCursor(text: string, field = 'cursor'): PagePosition {
   const position = positionOf(text);
-  // Comparing with the one encoding refuses other spellings: padding, stray bits, white space, broken UTF-8.
+  // Comparing with the one encoding refuses other versions and spellings: parts, padding, white space, broken UTF-8.
   if (position === undefined || encodeCursor(position) !== text) {
     throw new ValidationError(field, 'is not a cursor that was returned as next_cursor');
   }
@@ -32,9 +32,9 @@ export function decodeCursor(text: string, field = 'cursor'): PagePosition {
 
 function positionOf(text: string): PagePosition | undefined {
   const parts = parse(Buffer.from(text, 'base64url').toString('utf8'));
-  if (!Array.isArray(parts) || parts.length !== 3) return undefined;
-  const [version, createdAt, id] = parts as unknown[];
-  if (version !== VERSION || typeof createdAt !== 'string' || typeof id !== 'string') return undefined;
+  if (!Array.isArray(parts)) return undefined;
+  const [, createdAt, id] = parts as unknown[];
+  if (typeof createdAt !== 'string' || typeof id !== 'string') return undefined;
   return isInstant(createdAt) && id !== '' && isStorableText(id) ? { createdAt, id } : undefined;
 }
 
