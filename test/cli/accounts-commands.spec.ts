@@ -46,7 +46,7 @@ async function everythingStored(database: TestDatabase): Promise<string> {
   return rows.flatMap((result) => result.rows.map(({ row }) => row)).join('\n');
 }
 
-describeEachEngine('the commands for users, tokens and workspaces', (engine) => {
+describeEachEngine('CLI: the commands for users, tokens and workspaces', (engine) => {
   it('makes the first user in an empty database, then a token that works, before any server has started', async () => {
     const environment = { DATABASE_URL: await engine.createUrl({ migrated: false }) };
     const user = await commandProcess(['user', 'create', 'ada'], environment);
@@ -58,7 +58,7 @@ describeEachEngine('the commands for users, tokens and workspaces', (engine) => 
   it('works beside a process that has the database open, which takes the token at once and refuses it once revoked', async () => {
     const database = await engine.createDatabase();
     const environment = { DATABASE_URL: database.url };
-    await commandProcess(['user', 'create', 'ada'], environment);
+    await command(['user', 'create', 'ada'], environment);
     const token = (await commandProcess(['token', 'create', '--user', 'ada'], environment)).stdout.trim();
     const caller = await authenticate(database, token);
     expect(caller).toMatchObject({ kind: 'user', userName: 'ada' });

@@ -8,8 +8,8 @@ import { openDatabase } from '../../src/persistence/open-database.js';
 import { describeEngine } from '../support/engines.js';
 import { command, commandProcess, emptyFolder, refusal } from './command-line.js';
 
-describeEngine('sqlite', 'backup', (engine) => {
-  it('copies one committed state while the database is written to, to a file that only its owner reads', async () => {
+describeEngine('sqlite', 'CLI: backup', (engine) => {
+  it('copies one committed state while the database is written to, to a file that only its owner reads (FILE-MODE)', async () => {
     const database = await engine.createDatabase();
     const folder = emptyFolder();
     const file = join(folder, 'backup.db');
@@ -82,7 +82,7 @@ describeEngine('sqlite', 'backup', (engine) => {
   });
 });
 
-describeEngine('postgres', 'backup', () => {
+describeEngine('postgres', 'CLI: backup', () => {
   it('points to pg_dump, without the password', async () => {
     const file = join(emptyFolder(), 'backup.dump');
     const outcome = await command(['backup', file], { DATABASE_URL: 'postgres://ada:secret@db.example.org/clarion' });

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { runCommandLine } from '../../src/cli/program.js';
 import { serverAddress } from '../../src/cli/server-address.js';
 import { loadEnv } from '../../src/config/env.js';
-import { builtProgram } from '../support/built-program.js';
 
 export interface Outcome {
   readonly status: number;
@@ -36,14 +36,16 @@ export async function commandProcess(
   environment: Environment = {},
   folder: string = emptyFolder(),
 ): Promise<Outcome> {
-  const main = join(await builtProgram(), 'src/cli/main.js');
-  return new Promise((resolve) => {
+  const loader = pathToFileURL(resolve('test/support/run-typescript.js')).href;
+  return new Promise((done) => {
     execFile(
       process.execPath,
-      [main, ...args],
+      ['--import', loader, resolve('src/cli/main.ts'), ...args],
       { cwd: folder, env: { PATH: process.env['PATH'], ...environment }, timeout: 25_000 },
-      (error, stdout, stderr) =>
-        resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr }),
+      (error, stdout, stderr) => {
+        const failed = typeof error?.code === 'number' ? error.code : -1;
+        done({ status: error === null ? 0 : failed, stdout, stderr });
+      },
     );
   });
 }

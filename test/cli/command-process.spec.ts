@@ -15,7 +15,7 @@ const COMMANDS = [
   ['question', 'answer'],
 ];
 
-describe('the command line', () => {
+describe('CLI: the command line', () => {
   it.each([[], ['user'], ['token'], ['workspace'], ['question'], ...COMMANDS].map((names) => [names]))(
     'helps with %j, without any setting',
     async (names) => {
@@ -80,7 +80,7 @@ describe('the command line', () => {
     expect(outcome.stderr).not.toContain('secret');
   });
 
-  it('makes nothing where there is no database, but for the first user, and that for its owner alone', async () => {
+  it('makes nothing where there is no database, but for the first user, and that for its owner alone (FILE-MODE)', async () => {
     const folder = emptyFolder();
     expect(await commandProcess(['token', 'list'], {}, folder)).toEqual(
       refusal(

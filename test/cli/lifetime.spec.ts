@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { UsageError } from '../../src/cli/cli-error.js';
 import { parseLifetime } from '../../src/cli/lifetime.js';
 
-describe('--expires', () => {
+describe('CLI: --expires', () => {
   it.each([
     ['90m', 5_400_000],
     ['12h', 43_200_000],

@@ -45,7 +45,7 @@ const ANSWERED = {
   },
 };
 
-describe('the commands that speak to a server', () => {
+describe('CLI: the commands that speak to a server', () => {
   let server: Server;
   let url: string;
   let seen: Seen[];

@@ -8,7 +8,7 @@ import type { IdentityFixture } from './identity-fixture.js';
 
 const REFUSAL = 'a valid access token is required, sent as "Authorization: Bearer TOKEN"';
 
-describeEachEngine('authentication', (engine) => {
+describeEachEngine('AUTH: authentication', (engine) => {
   let fixture: IdentityFixture;
 
   beforeEach(async () => {

@@ -36,7 +36,7 @@ class CountingTokens extends AccessTokensRepository {
   }
 }
 
-describeEachEngine('how long a caller may hold something open', (engine) => {
+describeEachEngine('MCP-REVOKED: how long a caller may hold something open', (engine) => {
   let fixture: IdentityFixture;
   let tokens: CountingTokens;
   let lifetime: CallerLifetime;
