@@ -6,13 +6,13 @@ import type { Env } from '../config/env.js';
 import { Accounts } from '../identity/accounts.js';
 import { AccessTokensRepository } from '../identity/persistence/access-tokens.repository.js';
 import { UsersRepository } from '../identity/persistence/users.repository.js';
-import { parseDatabaseUrl } from '../persistence/database-url.js';
 import type { DatabaseUrl } from '../persistence/database-url.js';
 import { openDatabase } from '../persistence/open-database.js';
 import type { Database } from '../persistence/open-database.js';
 import { readSchemaState } from '../persistence/schema-state.js';
 import type { Reader, UnitOfWork } from '../persistence/unit-of-work.js';
 import { CommandFailedError } from './cli-error.js';
+import { databaseUrlOf } from './database-url-of.js';
 
 /** Patient enough for a busy server beside it, short enough for a person at a terminal. */
 const BUDGET_MS = 15_000;
@@ -36,7 +36,7 @@ export async function withDatabase<T>(
   options: { createWhenMissing?: boolean },
   work: (session: DatabaseSession) => Promise<T>,
 ): Promise<T> {
-  const url = parseDatabaseUrl(env.databaseUrl);
+  const url = databaseUrlOf(env);
   const createWhenMissing = options.createWhenMissing === true;
   if (!createWhenMissing && (await isMissingFile(url))) throw missing(url);
   const deadline = Deadline.after(BUDGET_MS, { message: 'the database is busy or out of reach; try again' });

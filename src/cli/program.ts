@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { DomainError } from '../common/domain-error.js';
+import { VERSION } from '../common/version.js';
 import { ConfigError } from '../config/env.js';
 import type { CliContext } from './cli-context.js';
 import { CommandFailedError, UsageError } from './cli-error.js';
@@ -35,6 +36,7 @@ export async function runCommandLine(
 function programFor(context: CliContext): Command {
   const program = new Command('clarion')
     .description("Clarion's operator commands. The database and the server are those of the environment, or of .env.")
+    .version(VERSION)
     // Subcommands inherit these only when they are set before.
     .exitOverride()
     .showSuggestionAfterError(false)

@@ -1,7 +1,7 @@
 import type { BeforeApplicationShutdown } from '@nestjs/common';
-import { Logger } from '@nestjs/common';
 import type { Clock } from '../common/clock.js';
 import { Deadline } from '../common/deadline.js';
+import type { Log } from '../observability/log.js';
 import type { Caller } from './caller.js';
 import type { AccessTokensRepository, StandingTokens } from './persistence/access-tokens.repository.js';
 import { agentTokenId } from './tokens.js';
@@ -19,7 +19,6 @@ interface Watched {
  * one statement a period for all tokens that hold something open, none when nothing is.
  */
 export class CallerLifetime implements BeforeApplicationShutdown {
-  private readonly log = new Logger(CallerLifetime.name);
   private readonly watched = new Map<string, Watched>();
   private timer: NodeJS.Timeout | undefined;
   /** Monotonic: when the timer fires, and when the rows are asked next. */
@@ -31,6 +30,7 @@ export class CallerLifetime implements BeforeApplicationShutdown {
   constructor(
     private readonly tokens: AccessTokensRepository,
     private readonly clock: Clock,
+    private readonly log: Log,
     private readonly periodMs: number,
   ) {}
 
@@ -111,7 +111,7 @@ export class CallerLifetime implements BeforeApplicationShutdown {
         if (!stands(caller, standing, now)) this.end(caller);
       }
     } catch (error) {
-      this.log.warn({ event: 'token.check_failed', reason: (error as Error).name });
+      this.log.warn('token.check_failed', { error });
     }
   }
 
@@ -123,7 +123,7 @@ export class CallerLifetime implements BeforeApplicationShutdown {
       try {
         listener();
       } catch (error) {
-        this.log.error({ event: 'token.end_listener_failed', reason: (error as Error).name });
+        this.log.error('token.end_listener_failed', { error });
       }
     }
   }

@@ -1,6 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import { Env } from '../config/env.js';
+import { Log } from '../observability/log.js';
 import { Accounts } from './accounts.js';
 import { AgentTokens } from './agent-tokens.js';
 import { Authenticator } from './authenticator.js';
@@ -29,9 +30,9 @@ const LIFETIME_CHECK_MS = 2_000;
     },
     {
       provide: CallerLifetime,
-      inject: [AccessTokensRepository, Clock],
-      useFactory: (tokens: AccessTokensRepository, clock: Clock) =>
-        new CallerLifetime(tokens, clock, LIFETIME_CHECK_MS),
+      inject: [AccessTokensRepository, Clock, Log],
+      useFactory: (tokens: AccessTokensRepository, clock: Clock, log: Log) =>
+        new CallerLifetime(tokens, clock, log, LIFETIME_CHECK_MS),
     },
   ],
   exports: [Authenticator, AgentTokens, Accounts, CallerLifetime, TokenUse],

@@ -1,8 +1,9 @@
 import type { BeforeApplicationShutdown } from '@nestjs/common';
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Clock, laterOf, plusMilliseconds } from '../common/clock.js';
 import type { Instant } from '../common/clock.js';
 import { Deadline } from '../common/deadline.js';
+import { Log } from '../observability/log.js';
 import { UnitOfWork } from '../persistence/unit-of-work.js';
 import type { AccessToken } from './persistence/access-tokens.repository.js';
 import { AccessTokensRepository } from './persistence/access-tokens.repository.js';
@@ -19,7 +20,6 @@ const WRITE_BUDGET_MS = 5_000;
  */
 @Injectable()
 export class TokenUse implements BeforeApplicationShutdown {
-  private readonly log = new Logger(TokenUse.name);
   private readonly unrecorded = new Set<string>();
   /** When a write was last asked for, so that a failing one is not tried again by every request. */
   private readonly attempts = new Map<string, Instant>();
@@ -31,6 +31,7 @@ export class TokenUse implements BeforeApplicationShutdown {
     private readonly unitOfWork: UnitOfWork,
     private readonly tokens: AccessTokensRepository,
     private readonly clock: Clock,
+    private readonly log: Log,
   ) {}
 
   /** Returns at once and never throws. */
@@ -69,7 +70,7 @@ export class TokenUse implements BeforeApplicationShutdown {
         this.tokens.recordUse(tx, ids, now),
       );
     } catch (error) {
-      this.log.warn({ event: 'token.use_not_recorded', tokens: ids.length, reason: (error as Error).name });
+      this.log.warn('token.use_not_recorded', { tokens: ids.length, error });
     }
   }
 }

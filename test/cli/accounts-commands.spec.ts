@@ -8,6 +8,7 @@ import { Authenticator } from '../../src/identity/authenticator.js';
 import { AccessTokensRepository } from '../../src/identity/persistence/access-tokens.repository.js';
 import { TokenUse } from '../../src/identity/token-use.js';
 import { hashToken } from '../../src/identity/tokens.js';
+import { Log } from '../../src/observability/log.js';
 import { describeEachEngine } from '../support/engines.js';
 import type { TestDatabase } from '../support/engines.js';
 import { command, commandProcess, refusal } from './command-line.js';
@@ -19,7 +20,7 @@ const ID_LINE = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 async function authenticate(database: TestDatabase, token: string) {
   const tokens = new AccessTokensRepository(database.reader);
   const clock = new SystemClock();
-  const use = new TokenUse(database.unitOfWork, tokens, clock);
+  const use = new TokenUse(database.unitOfWork, tokens, clock, new Log({ level: 'silent', format: 'json' }));
   try {
     return await new Authenticator('enforced', tokens, use, clock).authenticate(
       `Bearer ${token}`,

@@ -1,6 +1,7 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
+import { VERSION } from '../../src/common/version.js';
 import { command, commandProcess, emptyFolder, refusal } from './command-line.js';
 
 const COMMANDS = [
@@ -68,6 +69,13 @@ describe('CLI: the command line', () => {
       stderr: expect.stringMatching(/^error: DATABASE_URL must be .*\n$/),
     });
     expect(outcome.stderr).not.toContain('secret');
+    expect(await command(['token', 'list'], { DATABASE_URL: 'postgres://ada:secret@host' })).toEqual(
+      refusal(2, 'DATABASE_URL must name a database, e.g. postgres://user:password@host:5432/name'),
+    );
+  });
+
+  it('tells its version', async () => {
+    expect(await command(['--version'])).toEqual({ status: 0, stdout: `${VERSION}\n`, stderr: '' });
   });
 
   it('says in one line, without the password, that a database is out of reach', async () => {

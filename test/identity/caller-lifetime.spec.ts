@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
 import type { Caller } from '../../src/identity/caller.js';
 import { UNSCOPED } from '../../src/identity/caller.js';
 import { CallerLifetime } from '../../src/identity/caller-lifetime.js';
@@ -44,12 +43,11 @@ describeEachEngine('MCP-REVOKED: how long a caller may hold something open', (en
   beforeEach(async () => {
     fixture = await identityFixture(engine);
     tokens = new CountingTokens(fixture.database.reader);
-    lifetime = new CallerLifetime(tokens, fixture.clock, 20);
+    lifetime = new CallerLifetime(tokens, fixture.clock, fixture.log, 20);
   });
 
   afterEach(async () => {
     await lifetime.beforeApplicationShutdown();
-    jest.restoreAllMocks();
     await fixture.close();
   });
 
@@ -90,7 +88,7 @@ describeEachEngine('MCP-REVOKED: how long a caller may hold something open', (en
   });
 
   it('ends at the expiry, without asking the database', async () => {
-    const exact = new CallerLifetime(tokens, new SystemClock(), 3_600_000);
+    const exact = new CallerLifetime(tokens, new SystemClock(), fixture.log, 3_600_000);
     const caller: Caller = {
       kind: 'user',
       userId: 'u',
@@ -150,7 +148,7 @@ describeEachEngine('MCP-REVOKED: how long a caller may hold something open', (en
     const callers = await Promise.all(
       ['ada', 'bob', 'eve'].map(async (name) => callerOf((await fixture.userToken(name)).token)),
     );
-    const slow = new CallerLifetime(tokens, fixture.clock, 100);
+    const slow = new CallerLifetime(tokens, fixture.clock, fixture.log, 100);
     const stops = callers.flatMap((caller) => Array.from({ length: 100 }, () => slow.watch(caller, () => undefined)));
     expect(tokens.checks).toBe(0);
     const startedAt = performance.now();
@@ -165,8 +163,6 @@ describeEachEngine('MCP-REVOKED: how long a caller may hold something open', (en
   });
 
   it('outlives a database that is away, and a listener that throws', async () => {
-    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
-    const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
     const { id, token } = await fixture.userToken('ada');
     const caller = await callerOf(token);
     lifetime.watch(caller, () => {
@@ -176,10 +172,10 @@ describeEachEngine('MCP-REVOKED: how long a caller may hold something open', (en
     tokens.isBroken = true;
     await fixture.accounts.revokeToken(id, soon());
     await tokens.nextCheck();
-    expect(warn).toHaveBeenCalled();
+    expect(fixture.logged).toContain('token.check_failed');
     tokens.isBroken = false;
     await end;
-    expect(error).toHaveBeenCalledTimes(1);
+    expect(fixture.logged.filter((event) => event === 'token.end_listener_failed')).toHaveLength(1);
   });
 
   it('watches nobody any more once the application shuts down', async () => {

@@ -4,10 +4,10 @@ import type { CreatedToken } from '../../src/identity/accounts.js';
 import { AgentTokens } from '../../src/identity/agent-tokens.js';
 import { Authenticator } from '../../src/identity/authenticator.js';
 import type { AuthMode } from '../../src/identity/authenticator.js';
-import { CallerLifetime } from '../../src/identity/caller-lifetime.js';
 import { AccessTokensRepository } from '../../src/identity/persistence/access-tokens.repository.js';
 import { UsersRepository } from '../../src/identity/persistence/users.repository.js';
 import { TokenUse } from '../../src/identity/token-use.js';
+import { Log } from '../../src/observability/log.js';
 import type { TestDatabase, TestEngine } from '../support/engines.js';
 import { TestClock } from '../support/test-clock.js';
 
@@ -17,13 +17,14 @@ export const soon = (): Deadline => Deadline.after(10_000);
 export interface IdentityFixture {
   readonly database: TestDatabase;
   readonly clock: TestClock;
+  readonly log: Log;
+  /** The events of its records. */
+  readonly logged: string[];
   readonly accounts: Accounts;
   readonly use: TokenUse;
   readonly tokens: AccessTokensRepository;
   readonly enforced: Authenticator;
   readonly disabled: Authenticator;
-  /** Asks the rows every 20 ms. */
-  readonly lifetime: CallerLifetime;
   readonly userToken: (userName: string, lifetimeMs?: number) => Promise<CreatedToken>;
   /** A task and a session whose agent has the token. */
   readonly agentToken: (sessionId: string) => Promise<string>;
@@ -34,20 +35,24 @@ export interface IdentityFixture {
 export async function identityFixture(engine: TestEngine): Promise<IdentityFixture> {
   const database = await engine.createDatabase();
   const clock = new TestClock();
+  const logged: string[] = [];
+  const write = (line: string) => void logged.push((JSON.parse(line) as { event: string }).event);
+  const log = new Log({ level: 'debug', format: 'json', destination: { write } });
   const users = new UsersRepository();
   const tokens = new AccessTokensRepository(database.reader);
   const accounts = new Accounts(database.unitOfWork, users, tokens, clock);
-  const use = new TokenUse(database.unitOfWork, tokens, clock);
+  const use = new TokenUse(database.unitOfWork, tokens, clock, log);
   const authenticator = (mode: AuthMode) => new Authenticator(mode, tokens, use, clock);
   return {
     database,
     clock,
+    log,
+    logged,
     accounts,
     use,
     tokens,
     enforced: authenticator('enforced'),
     disabled: authenticator('disabled'),
-    lifetime: new CallerLifetime(tokens, clock, 20),
     userToken: async (userName, lifetimeMs) => {
       await accounts.createUser(userName, soon());
       return accounts.createToken({ userName, name: '', lifetimeMs: lifetimeMs ?? null }, soon());

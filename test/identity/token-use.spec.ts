@@ -1,5 +1,4 @@
-import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { UnitOfWork } from '../../src/persistence/unit-of-work.js';
 import { TokenUse } from '../../src/identity/token-use.js';
 import { describeEachEngine } from '../support/engines.js';
@@ -37,10 +36,7 @@ describeEachEngine('the last use of a token', (engine) => {
     fixture = await identityFixture(engine);
   });
 
-  afterEach(async () => {
-    jest.restoreAllMocks();
-    await fixture.close();
-  });
+  afterEach(() => fixture.close());
 
   it('is kept behind the request, with a resolution of a minute', async () => {
     const { token } = await fixture.userToken('ada');
@@ -70,7 +66,7 @@ describeEachEngine('the last use of a token', (engine) => {
 
   it('shares one write among all tokens seen together, and writes none twice', async () => {
     const recorder = new Recorder(fixture.database.unitOfWork);
-    const use = new TokenUse(recorder, fixture.tokens, fixture.clock);
+    const use = new TokenUse(recorder, fixture.tokens, fixture.clock, fixture.log);
     const ids = [(await fixture.userToken('ada')).id, (await fixture.userToken('bob')).id];
     for (let request = 0; request < 50; request += 1) {
       for (const id of ids) use.seen({ id, lastUsedAt: null });
@@ -84,14 +80,13 @@ describeEachEngine('the last use of a token', (engine) => {
   });
 
   it('that cannot be written fails nobody, and is not tried again by every request', async () => {
-    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
     const recorder = new Recorder(fixture.database.unitOfWork);
-    const use = new TokenUse(recorder, fixture.tokens, fixture.clock);
+    const use = new TokenUse(recorder, fixture.tokens, fixture.clock, fixture.log);
     const { id } = await fixture.userToken('ada');
     recorder.isBroken = true;
     use.seen({ id, lastUsedAt: null });
     await use.flush();
-    expect(warn).toHaveBeenCalledTimes(1);
+    expect(fixture.logged).toEqual(['token.use_not_recorded']);
     recorder.isBroken = false;
     use.seen({ id, lastUsedAt: null });
     await use.flush();

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { parseDatabaseUrl } from '../../persistence/database-url.js';
 import type { CliContext } from '../cli-context.js';
 import { UsageError } from '../cli-error.js';
+import { databaseUrlOf } from '../database-url-of.js';
 import { copySqliteDatabase } from '../persistence/copy-sqlite-database.js';
 
 /** `backup`: a consistent copy of the SQLite file. PostgreSQL has a tool of its own, which does it better. */
@@ -15,7 +15,7 @@ export function addBackupCommand(program: Command, context: CliContext): void {
       '\nTo restore: stop the server, put the copy in the place of the database file (and remove the -wal and -shm\nfiles beside it), start the server.',
     )
     .action(async (file: string) => {
-      const url = parseDatabaseUrl(context.env().databaseUrl);
+      const url = databaseUrlOf(context.env());
       if (url.engine === 'postgres') {
         throw new UsageError(
           `${url.display} is backed up with PostgreSQL's own pg_dump, e.g. pg_dump -Fc -f FILE "$DATABASE_URL"`,
