@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule } from '@nestjs/swagger';
 import { AppModule } from './app.module.js';
+import { StartupError } from './common/startup-error.js';
 import { Env } from './config/env.js';
 import { Readiness } from './health/readiness.js';
 import { answerUnreadableRequests } from './http/client-error.js';
@@ -43,12 +44,26 @@ export function configureApp(app: NestExpressApplication): NestExpressApplicatio
   return app;
 }
 
-/** Recovers, then admits requests and listens. Resolves with the address, e.g. `http://127.0.0.1:3000`. */
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process does already',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  EACCES: 'this user may not',
+  ENOTFOUND: 'there is no such host',
+};
+
+/**
+ * Recovers, then admits requests and listens. Resolves with the address, e.g. `http://127.0.0.1:3000`.
+ * @throws StartupError
+ */
 export async function listen(app: NestExpressApplication): Promise<string> {
   const { host, port } = app.get(Env);
   await app.init();
   app.get(Readiness).admit();
-  await app.listen(port, host);
+  await app.listen(port, host).catch((error: NodeJS.ErrnoException) => {
+    throw new StartupError(
+      `cannot listen on ${host} port ${port}: ${LISTEN_PROBLEMS[error.code ?? ''] ?? error.message}`,
+    );
+  });
   const address = app.getHttpServer().address() as AddressInfo;
   const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   return `http://${name}:${address.port}`;

@@ -22,7 +22,9 @@ export class ProblemWriter {
       response.destroy();
       return;
     }
-    response.status(problem.status).set(problem.headers).json(problem.body);
+    // Said here too, because a handler may have named the type of what it was about to answer.
+    response.status(problem.status).set({ 'Content-Type': 'application/json; charset=utf-8', ...problem.headers });
+    response.json(problem.body);
   }
 
   private record(error: unknown, status: number, request: PipelineRequest): void {

@@ -1,6 +1,9 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Log } from './log.js';
 
+/** Who speaks when a module, or listening, fails. */
+const START_CONTEXTS = new Set(['ExceptionHandler', 'NestApplication']);
+
 /**
  * Nest's own messages (routes mapped, modules started) as debug records; its warnings and errors as they are. A
  * failing start is told by main in one line, so what Nest says about it is for debugging only.
@@ -25,7 +28,7 @@ export class NestLog implements LoggerService {
   }
 
   error(message: unknown, ...rest: unknown[]): void {
-    if (rest.includes('ExceptionHandler')) this.target.debug('nest.start_failed', fields(message, rest));
+    if (START_CONTEXTS.has(String(rest.at(-1)))) this.target.debug('nest.start_failed', fields(message, rest));
     else this.target.error('nest.error', fields(message, rest));
   }
 

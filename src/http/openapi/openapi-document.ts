@@ -13,6 +13,8 @@ Every body, query and response is closed: an unknown field is an error that name
 \`{"error": "<sentence>", "code": "<stable code>"}\`. Sending the same request again is always safe.
 While authentication is off, a request without a token may do everything.`;
 
+const SENDS_BODY = new Set(['post', 'put', 'patch']);
+
 /** OpenAPI 3.1 from the contracts alone, so that what is documented is what is enforced. */
 export function openApiDocument(routes: readonly Route[]): OpenAPIObject {
   const base = new DocumentBuilder()
@@ -35,7 +37,7 @@ export function openApiDocument(routes: readonly Route[]): OpenAPIObject {
   return JSON.parse(JSON.stringify(document)) as OpenAPIObject;
 }
 
-function operation({ path, name, contract }: Route): object {
+function operation({ method, path, name, contract }: Route): object {
   const { summary, description, tag, access, body, query } = contract;
   return {
     operationId: name.replace('Controller.', '_'),
@@ -44,7 +46,7 @@ function operation({ path, name, contract }: Route): object {
     tags: [tag ?? 'Other'],
     security: access.kind === 'open' ? [] : [{ bearer: [] }],
     parameters: [...pathParameters(path), ...(query === undefined ? [] : queryParameters(query))],
-    ...(body === undefined ? {} : { requestBody: requestBody(body) }),
+    ...(body === undefined || !SENDS_BODY.has(method) ? {} : { requestBody: requestBody(body) }),
     responses: {
       ...Object.fromEntries(successesOf(contract).map((success) => [String(success.status), response(success)])),
       ...errorResponses(contract),

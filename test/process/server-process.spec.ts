@@ -1,0 +1,103 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startServerProcess } from './server-process.js';
+import type { ServerProcess } from './server-process.js';
+
+describe('7: the server process', () => {
+  let folder: string;
+  const started: ServerProcess[] = [];
+  const start = async (env: NodeJS.ProcessEnv = {}) => {
+    const server = await startServerProcess(env, folder);
+    started.push(server);
+    return server;
+  };
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'clarion-process-'));
+  });
+  afterEach(async () => {
+    for (const { child, ended } of started.splice(0)) {
+      child.kill('SIGKILL');
+      await ended;
+    }
+    rmSync(folder, { recursive: true });
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'prints one line and is ready, and on %s stops in order with status 0',
+    async (signal) => {
+      const server = await start();
+      const line = await server.firstLine;
+      const url =
+        /^Clarion listens on (http:\/\/127\.0\.0\.1:\d+), database sqlite:\.\/data\/clarion\.db, authentication disabled$/.exec(
+          line,
+        )?.[1];
+      expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+      expect(statSync(join(folder, 'data/clarion.db')).mode & 0o777).toBe(0o600);
+      server.child.kill(signal);
+      expect(await server.ended).toEqual({ code: 0, signal: null, stdout: `${line}\n`, stderr: '' });
+    },
+  );
+
+  it('starts again on the database that it left', async () => {
+    for (let round = 0; round < 2; round += 1) {
+      const server = await start();
+      await server.firstLine;
+      server.child.kill('SIGTERM');
+      expect((await server.ended).code).toBe(0);
+    }
+  });
+
+  it('stops in order on a signal that comes while it starts, and on a second one', async () => {
+    const server = await start({ LOG_LEVEL: 'debug' });
+    // The first record shows that the signal handlers are there.
+    await new Promise((resolve) => server.child.stderr?.once('data', resolve));
+    server.child.kill('SIGTERM');
+    server.child.kill('SIGTERM');
+    const { code, signal } = await server.ended;
+    expect([code, signal]).toEqual([0, null]);
+  });
+
+  it.each([
+    [{ PORT: 'abc' }, 'clarion: PORT must be a whole number from 0 to 65535 (is "abc")\n'],
+    [{ HOST: '0.0.0.0' }, 'clarion: HOST may only be a loopback address while AUTH_MODE is disabled (is "0.0.0.0")\n'],
+  ])('refuses to start with %j, with one line', async (env, stderr) => {
+    expect(await (await start(env)).ended).toEqual({ code: 1, signal: null, stdout: '', stderr });
+  });
+
+  it('refuses to start on a port that is taken, with one line', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = taken.address() as AddressInfo;
+      expect(await (await start({ PORT: String(port) })).ended).toEqual({
+        code: 1,
+        signal: null,
+        stdout: '',
+        stderr: `clarion: cannot listen on 127.0.0.1 port ${port}: another process does already\n`,
+      });
+    } finally {
+      taken.close();
+    }
+  });
+
+  it('refuses to start without its database, with one line that holds no password', async () => {
+    const { code, stdout, stderr } = await (await start({ DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/x' })).ended;
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^clarion: [^\n]+\n$/);
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  it('refuses a second server on the same database, with one line, and leaves the first alone', async () => {
+    const first = await start();
+    const url = /http:\S+[0-9]/.exec(await first.firstLine)?.[0];
+    const { code, stdout, stderr } = await (await start()).ended;
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^clarion: [^\n]+\n$/);
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+  });
+});
