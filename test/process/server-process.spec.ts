@@ -10,8 +10,8 @@ import type { ServerProcess } from './server-process.js';
 describe('7: the server process', () => {
   let folder: string;
   const started: ServerProcess[] = [];
-  const start = async (env: NodeJS.ProcessEnv = {}) => {
-    const server = await startServerProcess(env, folder);
+  const start = (env: NodeJS.ProcessEnv = {}) => {
+    const server = startServerProcess(env, folder);
     started.push(server);
     return server;
   };
@@ -30,7 +30,7 @@ describe('7: the server process', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'prints one line and is ready, and on %s stops in order with status 0',
     async (signal) => {
-      const server = await start();
+      const server = start();
       const line = await server.firstLine;
       const url =
         /^Clarion listens on (http:\/\/127\.0\.0\.1:\d+), database sqlite:\.\/data\/clarion\.db, authentication disabled$/.exec(
@@ -45,7 +45,7 @@ describe('7: the server process', () => {
 
   it('starts again on the database that it left', async () => {
     for (let round = 0; round < 2; round += 1) {
-      const server = await start();
+      const server = start();
       await server.firstLine;
       server.child.kill('SIGTERM');
       expect((await server.ended).code).toBe(0);
@@ -53,7 +53,7 @@ describe('7: the server process', () => {
   });
 
   it('stops in order on a signal that comes while it starts, and on a second one', async () => {
-    const server = await start({ LOG_LEVEL: 'debug' });
+    const server = start({ LOG_LEVEL: 'debug' });
     // The first record shows that the signal handlers are there.
     await new Promise((resolve) => server.child.stderr?.once('data', resolve));
     server.child.kill('SIGTERM');
@@ -66,7 +66,7 @@ describe('7: the server process', () => {
     [{ PORT: 'abc' }, 'clarion: PORT must be a whole number from 0 to 65535 (is "abc")\n'],
     [{ HOST: '0.0.0.0' }, 'clarion: HOST may only be a loopback address while AUTH_MODE is disabled (is "0.0.0.0")\n'],
   ])('refuses to start with %j, with one line', async (env, stderr) => {
-    expect(await (await start(env)).ended).toEqual({ code: 1, signal: null, stdout: '', stderr });
+    expect(await start(env).ended).toEqual({ code: 1, signal: null, stdout: '', stderr });
   });
 
   it('refuses to start on a port that is taken, with one line', async () => {
@@ -74,7 +74,7 @@ describe('7: the server process', () => {
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     try {
       const { port } = taken.address() as AddressInfo;
-      expect(await (await start({ PORT: String(port) })).ended).toEqual({
+      expect(await start({ PORT: String(port) }).ended).toEqual({
         code: 1,
         signal: null,
         stdout: '',
@@ -86,16 +86,16 @@ describe('7: the server process', () => {
   });
 
   it('refuses to start without its database, with one line that holds no password', async () => {
-    const { code, stdout, stderr } = await (await start({ DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/x' })).ended;
+    const { code, stdout, stderr } = await start({ DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/x' }).ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^clarion: [^\n]+\n$/);
     expect(stderr).not.toContain('hunter2');
   });
 
   it('refuses a second server on the same database, with one line, and leaves the first alone', async () => {
-    const first = await start();
+    const first = start();
     const url = /http:\S+[0-9]/.exec(await first.firstLine)?.[0];
-    const { code, stdout, stderr } = await (await start()).ended;
+    const { code, stdout, stderr } = await start().ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^clarion: [^\n]+\n$/);
     expect((await fetch(`${url}/health/ready`)).status).toBe(200);

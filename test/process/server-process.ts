@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
-import { builtProgram } from '../support/built-program.js';
+import { resolve as absolute } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 export interface ServerProcess {
   readonly child: ChildProcess;
@@ -12,10 +12,10 @@ export interface ServerProcess {
   readonly ended: Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }>;
 }
 
-/** The built server as a supervisor runs it, in `folder`, with nothing in its environment but what is given. */
-export async function startServerProcess(env: NodeJS.ProcessEnv, folder: string): Promise<ServerProcess> {
-  const main = join(await builtProgram(), 'src/main.js');
-  const child = spawn(process.execPath, [main], {
+/** The server as a supervisor runs it, in `folder`, with nothing in its environment but what is given. */
+export function startServerProcess(env: NodeJS.ProcessEnv, folder: string): ServerProcess {
+  const loader = pathToFileURL(absolute('test/support/run-typescript.js')).href;
+  const child = spawn(process.execPath, ['--import', loader, absolute('src/main.ts')], {
     cwd: folder,
     env: { PATH: process.env['PATH'], PORT: '0', LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
