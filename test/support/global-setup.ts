@@ -1,43 +1,40 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 declare global {
   // Jest's two hooks run in one process and share nothing else.
-  var clarionTestServer: ChildProcess | undefined;
+  var clarionTestRun: ChildProcess | undefined;
 }
 
 /**
- * Starts one PostgreSQL for the whole run, or takes the one that TEST_DATABASE_URL names, and a folder for SQLite
- * files. Loaded by Jest as CommonJS, without relative imports.
+ * Starts one PostgreSQL for the whole run, or takes the one that TEST_DATABASE_URL names, and makes a folder for
+ * SQLite files; see test-run.js. Loaded by Jest as CommonJS, so without relative imports.
  */
 export default async function globalSetup(_: unknown, project: { rootDir: string }): Promise<void> {
   // Every database of this run bears this name, so that two runs can share a given server.
-  process.env['CLARION_TEST_RUN'] = `clarion_test_${randomBytes(4).toString('hex')}`;
-  const given = process.env['TEST_DATABASE_URL'];
-  const chosen = given !== undefined && given !== '' ? given : await startServer(project.rootDir);
-  process.env['CLARION_TEST_POSTGRES'] = chosen;
-  process.env['CLARION_TEST_FOLDER'] = mkdtempSync(join(tmpdir(), 'clarion-test-'));
+  const run = `clarion_test_${randomBytes(4).toString('hex')}`;
+  const { postgres, folder } = await start(join(project.rootDir, 'test/support/test-run.js'), run);
+  process.env['CLARION_TEST_RUN'] = run;
+  process.env['CLARION_TEST_POSTGRES'] = postgres;
+  process.env['CLARION_TEST_FOLDER'] = folder;
 }
 
-async function startServer(rootDir: string): Promise<string> {
+type Said = { postgres: string; folder: string; error?: undefined } | { error: string };
+
+async function start(script: string, run: string): Promise<{ postgres: string; folder: string }> {
   // In a process group of its own: Ctrl-C in the terminal must not stop it before the tests let go of it.
-  const child = spawn(process.execPath, [join(rootDir, 'test/support/postgres-server.js')], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    detached: true,
-  });
-  globalThis.clarionTestServer = child;
+  const child = spawn(process.execPath, [script, run], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+  globalThis.clarionTestRun = child;
   for await (const line of createInterface({ input: child.stdout })) {
-    const said = JSON.parse(line) as { url: string } | { error: string };
-    if ('url' in said) return said.url;
+    const said = JSON.parse(line) as Said;
+    if (said.error === undefined) return said;
     throw new Error(cannotStart(said.error));
   }
   throw new Error(cannotStart('it ended without a word'));
 }
 
 function cannotStart(reason: string): string {
-  return `no PostgreSQL for the tests: ${reason}; run npm ci with optional dependencies, install a server, or set TEST_DATABASE_URL`;
+  return `no PostgreSQL for the tests: ${reason}; install the optional npm dependencies or a server, or set TEST_DATABASE_URL`;
 }

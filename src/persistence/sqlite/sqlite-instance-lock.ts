@@ -24,6 +24,8 @@ export async function lockSqlite(url: DatabaseUrl & { engine: 'sqlite' }): Promi
       logger: SILENT_LOGGER,
     }).initialize();
     await setBusyTimeout(dataSource, WAIT_MS);
+    // Nothing is ever written, so no journal need lie about beside it.
+    await dataSource.query('PRAGMA journal_mode = MEMORY');
     await dataSource.query('BEGIN EXCLUSIVE');
   } catch (thrown) {
     await dataSource?.destroy();

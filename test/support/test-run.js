@@ -1,8 +1,11 @@
-// A PostgreSQL server that lives exactly as long as this process's standard input stays open. Whoever started it may
-// end in any way, Ctrl-C and kill -9 included: the pipe closes, the server is stopped and its folder removed.
+// What one test run needs from outside: a folder for files, and a PostgreSQL server, or a place on the one that
+// TEST_DATABASE_URL names. All of it lives exactly as long as this process's standard input stays open. Whoever
+// started it may end in any way, Ctrl-C and kill -9 included: the pipe closes, and everything is stopped and removed.
 //
-// Prints one line of JSON: {"url": "postgres://…"} once it accepts connections, or {"error": "…"}.
+// Argument: the prefix of every database that the run makes. Prints one line of JSON when all is ready,
+// {"postgres": "postgres://…", "folder": "…"}, or {"error": "…"}.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   accessSync,
   chmodSync,
@@ -19,36 +22,78 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { setTimeout } from 'node:timers';
+import pg from 'pg';
 
 // PostgreSQL refuses to run as root; 65534 is "nobody" wherever there is one, and needs no entry anywhere.
 const NOBODY = 65534;
 const asRoot = process.getuid?.() === 0;
 const identity = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
 
-const folder = mkdtempSync(join(tmpdir(), 'clarion-pg-'));
+const run = process.argv[2];
+const given = process.env.TEST_DATABASE_URL;
+const folder = mkdtempSync(join(tmpdir(), 'clarion-test-'));
+const LINGER_MS = 15_000;
 let server;
+let letGo = false;
 
-function end(status) {
+async function end(status) {
+  // Reached or not, the run's own failure has been told already.
+  if (given) await dropDatabases().catch(() => undefined);
   if (server?.exitCode === null && server.signalCode === null) {
-    server.once('exit', () => remove(status));
+    const gone = once(server, 'exit');
     server.kill('SIGINT');
     setTimeout(() => server.kill('SIGQUIT'), 3000).unref();
-    return;
+    await gone;
   }
-  remove(status);
-}
-
-function remove(status) {
   rmSync(folder, { recursive: true, force: true });
+  // Jest's workers outlive it by a moment when it is killed, and their tests may make the folder anew.
+  for (let left = letGo ? 0 : LINGER_MS; left > 0; left -= 250) {
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    rmSync(folder, { recursive: true, force: true });
+  }
   process.exit(status);
 }
 
+async function dropDatabases() {
+  await onGiven(async (client) => {
+    const { rows } = await client.query('SELECT datname FROM pg_database WHERE starts_with(datname, $1)', [run]);
+    for (const { datname } of rows) await client.query(`DROP DATABASE IF EXISTS "${datname}" WITH (FORCE)`);
+  });
+}
+
+async function onGiven(act) {
+  const client = new pg.Client({ connectionString: given, connectionTimeoutMillis: 10_000 });
+  await client.connect();
+  try {
+    await act(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function reached() {
+  try {
+    await onGiven(() => undefined);
+    return given;
+  } catch (error) {
+    throw new Error(`TEST_DATABASE_URL does not lead to a server (${error.code ?? error.message})`, { cause: error });
+  }
+}
+
 // From the first line on: the parent may be gone before the server is up.
+let ending;
+const endOnce = (status) => (ending ??= end(status));
 process.stdin
-  .on('end', () => end(0))
-  .on('error', () => end(0))
-  .resume();
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => end(0));
+  .on('end', () => endOnce(0))
+  .on('error', () => endOnce(0))
+  // Said by the teardown of a run that came to its end.
+  .on('data', () => (letGo = true));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => endOnce(0));
+process.on('uncaughtException', (error) => {
+  process.stderr.write(`${error.stack}\n`);
+  if (server !== undefined) server.kill('SIGQUIT');
+  process.exit(1);
+});
 
 function say(message) {
   process.stdout.write(`${JSON.stringify(message)}\n`);
@@ -165,10 +210,15 @@ async function start() {
     if (Date.now() > startedBy) throw new Error('postgres did not accept connections within 30 s');
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  say({ url: `postgres://postgres@127.0.0.1:${port}/postgres` });
+  return `postgres://postgres@127.0.0.1:${port}/postgres`;
 }
 
-start().catch((error) => {
+try {
+  const files = join(folder, 'files');
+  mkdirSync(files, { mode: 0o700 });
+  say({ postgres: await (given ? reached() : start()), folder: files });
+} catch (error) {
   say({ error: error.message });
-  end(1);
-});
+  letGo = true;
+  endOnce(1);
+}
