@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { v7 as uuidv7 } from 'uuid';
 import { Clock, plusMilliseconds } from '../common/clock.js';
 import type { Instant } from '../common/clock.js';
 import type { Deadline } from '../common/deadline.js';
 import { ConflictError, NotFoundError, ValidationError } from '../common/domain-error.js';
 import { usableId } from '../common/ids.js';
+import { newRowId } from '../common/row-id.js';
 import { codePointLength, isStorableText } from '../common/text.js';
 import { UnitOfWork } from '../persistence/unit-of-work.js';
 import type { SqlExecutor } from '../persistence/unit-of-work.js';
@@ -35,7 +35,7 @@ export class Accounts {
 
   /** @throws ValidationError, ConflictError when the name is taken */
   async createUser(name: string, deadline: Deadline): Promise<User> {
-    const user = { id: uuidv7(), name: usableName('name', name), createdAt: this.clock.now() };
+    const user = { id: newRowId(), name: usableName('name', name), createdAt: this.clock.now() };
     const isNew = await this.unitOfWork.run('user.create', deadline, (tx) => this.users.insert(tx, user));
     if (!isNew) throw new ConflictError(`there is already a user named "${user.name}"`);
     return user;
@@ -48,7 +48,7 @@ export class Accounts {
   ): Promise<CreatedToken> {
     const name = input.name === '' ? '' : usableName('name', input.name);
     const { token, hash } = issueToken('user');
-    const id = uuidv7();
+    const id = newRowId();
     return this.unitOfWork.run('token.create', deadline, async (tx) => {
       const user = await this.requireUser(tx, input.userName);
       const createdAt = this.clock.now();

@@ -119,7 +119,8 @@ export class CallerLifetime implements BeforeApplicationShutdown {
     const key = keyOf(caller);
     const listeners = this.watched.get(key)?.listeners ?? [];
     this.watched.delete(key);
-    for (const listener of [...listeners]) {
+    // Not a copy: one listener may stop another.
+    for (const listener of listeners) {
       try {
         listener();
       } catch (error) {

@@ -137,6 +137,8 @@ describeEachEngine('MCP-REVOKED: how long a caller may hold something open', (en
     lifetime.watch(caller, told);
     stop();
     stop();
+    lifetime.watch(caller, () => stopLater());
+    const stopLater = lifetime.watch(caller, stopped);
     const end = ended(lifetime, caller);
     await fixture.accounts.revokeToken(id, soon());
     await end;
