@@ -1,4 +1,5 @@
-import { MigrationExecutor, type DataSource } from 'typeorm';
+import { MigrationExecutor, type DataSource, type QueryRunner } from 'typeorm';
+import { MIGRATIONS } from '../../migrations/index.js';
 import { StartupError } from '../common/startup-error.js';
 import { databaseErrorOf } from './db-error.js';
 import type { Engine } from './dialect.js';
@@ -29,13 +30,15 @@ export async function migrate(dataSource: DataSource, engine: Engine): Promise<v
       const executor = new MigrationExecutor(dataSource, runner);
       executor.transaction = 'none';
       await executor.executePendingMigrations();
+      await refuseNewerDatabase(runner);
       await ensurePendingIdIndex(runner, engine);
       await runner.query('COMMIT');
     } catch (error) {
       await runner.query('ROLLBACK').catch(() => undefined);
       throw error;
     } finally {
-      if (engine === 'sqlite') await runner.query('PRAGMA foreign_keys = ON');
+      // Also when the connection broke: then there is nothing to set, and the first error is the one to tell.
+      if (engine === 'sqlite') await runner.query('PRAGMA foreign_keys = ON').catch(() => undefined);
     }
   } catch (error) {
     if (error instanceof StartupError) throw error;
@@ -43,5 +46,15 @@ export async function migrate(dataSource: DataSource, engine: Engine): Promise<v
     throw new StartupError(`cannot migrate the database: ${message}`, { cause: error });
   } finally {
     await runner.release();
+  }
+}
+
+/** An older program would read rows whose meaning it does not know. */
+async function refuseNewerDatabase(runner: QueryRunner): Promise<void> {
+  const known = new Set<string>(MIGRATIONS.map(({ name }) => name));
+  const executed = (await runner.query('SELECT name FROM migrations')) as { name: string }[];
+  const unknown = executed.find(({ name }) => !known.has(name));
+  if (unknown !== undefined) {
+    throw new StartupError(`the database was made by a newer version of this program (it has ${unknown.name})`);
   }
 }

@@ -150,6 +150,17 @@ describeEachEngine('the migrations', (engine) => {
 });
 
 describeEachEngine('the start', (engine) => {
+  it('refuses a database that a newer version has migrated, and changes nothing', async () => {
+    const url = await engine.createUrl();
+    await script(url, "INSERT INTO migrations (timestamp, name) VALUES (9999999999999, 'FromTheFuture9999999999999')");
+    await script(url, `DROP INDEX ${ORDERED}`);
+    await expect(migrated(url)).rejects.toThrow(StartupError);
+    await expect(migrated(url)).rejects.toThrow(/made by a newer version/);
+    const database = await openDatabase({ url: parseDatabaseUrl(url), poolSize: 2, boundMs: 10_000, migrate: false });
+    expect(await namesOf(engine, database, 'index')).not.toContain(ORDERED);
+    await database.close();
+  });
+
   const pendingId = engine.dialect.metadataText('metadata', 'pending_id');
   const key = `(${pendingId})`;
   const where = `WHERE ${pendingId} IS NOT NULL`;
