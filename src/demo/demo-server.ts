@@ -2,14 +2,19 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { readEnvironment } from '../config/env.js';
 
 const START_TIMEOUT_MS = 30_000;
 /** The demo runs the same whatever the operator's own .env says. */
 const NO_FILE = '';
-const HERE = import.meta.dirname;
+const SOURCE = join(import.meta.dirname, '..');
+
+/** How this process runs its own program, compiled or not, is how it runs the others. */
+function program(...path: string[]): string[] {
+  return [...process.execArgv, `${join(SOURCE, ...path)}${extname(import.meta.filename)}`];
+}
 
 /** A server of the demo's own: a real process on a free port with a temporary database. */
 export class DemoServer {
@@ -31,7 +36,7 @@ export class DemoServer {
       LOG_LEVEL: 'error',
       RATE_LIMIT_PER_MINUTE: '0',
     };
-    const child = spawn(process.execPath, [join(HERE, '..', 'main.js')], {
+    const child = spawn(process.execPath, program('main'), {
       cwd: folder,
       env: environment,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -41,7 +46,7 @@ export class DemoServer {
 
   /** Runs the operator's command line on the server's database and gives what it prints. */
   async cli(...args: string[]): Promise<string> {
-    const child = spawn(process.execPath, [join(HERE, '..', 'cli', 'main.js'), ...args], {
+    const child = spawn(process.execPath, [...program('cli', 'main'), ...args], {
       cwd: this.folder,
       env: this.environment,
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -42,14 +42,30 @@ const QUESTIONS = [
 
 /** The whole main job: asked and answered in one turn, the loser told, a foreigner refused, an absent agent resumed. */
 export async function tellStory(stage: Stage, out: Transcript): Promise<void> {
+  const clients: McpClient[] = [];
+  try {
+    await tell(stage, out, async (name, path, token) => {
+      const client = await McpClient.connect(name, `${stage.url}${path}`, token);
+      clients.push(client);
+      return client;
+    });
+  } finally {
+    // An open stream would keep the process alive after a step that failed.
+    await Promise.allSettled(clients.map((client) => client.close()));
+  }
+}
+
+type Connect = (name: string, path: string, token: string | undefined) => Promise<McpClient>;
+
+async function tell(stage: Stage, out: Transcript, connect: Connect): Promise<void> {
   const ada = new Rest(stage.url, stage.ada);
 
   out.heading('Ada has a workspace, a task, and an agent at work on it');
   const workspace = await ada.must<WorkspaceView>('POST', '/workspaces', { name: 'Shop' });
   const task = await ada.must<TaskView>('POST', '/tasks', { title: 'Add invoices', workspace_id: workspace.id });
   const session = await ada.must<CreatedSessionView>('POST', `/tasks/${task.id}/sessions`, {});
-  const agent = await McpClient.connect('agent', `${stage.url}/mcp/sessions/${session.id}`, session.agent_token);
-  const bot = await McpClient.connect('ada-bot', `${stage.url}/mcp`, stage.ada);
+  const agent = await connect('agent', `/mcp/sessions/${session.id}`, session.agent_token);
+  const bot = await connect('ada-bot', '/mcp', stage.ada);
   out.says('agent', `its tools: ${(await agent.toolNames()).join(', ')}`);
   out.says('ada', `her tools: ${(await bot.toolNames()).join(', ')}`);
 
@@ -131,7 +147,6 @@ export async function tellStory(stage: Stage, out: Transcript): Promise<void> {
   await returned.must<object>('POST', `/task-sessions/${session.id}/mailbox/${entry.turn.id}/ack`);
   const after = await returned.send('GET', `/task-sessions/${session.id}/mailbox`);
   out.check(after.status === 204, 'once: the mailbox is empty now');
-  await bot.close();
 }
 
 /** The oldest question that Ada may answer, as soon as there is one other than `known`. */
