@@ -1,31 +1,17 @@
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
-import { pathToFileURL } from 'node:url';
+import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
+import { startServerProcess } from '../process/server-process.js';
+import type { ServerProcess } from '../process/server-process.js';
 import { describeEachEngine } from '../support/engines.js';
 import { until } from '../support/until.js';
 import { command, emptyFolder, refusal } from './command-line.js';
 
-let server: ChildProcess | undefined;
+let server: ServerProcess | undefined;
 
-/** The real server in a process of its own, as `npm start` runs it. */
 async function startServer(environment: Record<string, string>): Promise<string> {
-  const loader = pathToFileURL(resolve('test/support/run-typescript.js')).href;
-  const child = spawn(process.execPath, ['--import', loader, resolve('src/main.ts')], {
-    cwd: emptyFolder(),
-    env: { PATH: process.env['PATH'], PORT: '0', LOG_LEVEL: 'error', ...environment },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  server = child;
-  for await (const line of createInterface({ input: child.stdout })) {
-    const url = /http:\/\/[^ ,]+/.exec(line)?.[0];
-    if (url !== undefined) return url;
-  }
-  throw new Error('the server ended');
+  server = startServerProcess(environment, emptyFolder());
+  return /http:\/\/[^ ,]+/.exec(await server.firstLine)?.[0] ?? '';
 }
 
 function post(url: string, token: string, body: unknown): Promise<Record<string, string>> {
@@ -46,10 +32,8 @@ async function send(url: string, token: string, request: RequestInit): Promise<R
 
 describeEachEngine('CLI: beside a running server', (engine) => {
   afterEach(async () => {
-    if (server?.exitCode === null) {
-      server.kill('SIGKILL');
-      await once(server, 'exit');
-    }
+    server?.child.kill('SIGKILL');
+    await server?.ended;
   });
 
   it('makes tokens, answers a question, tells who came first, and ends the wait of a revoked token (MCP-REVOKED)', async () => {
