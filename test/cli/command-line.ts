@@ -41,7 +41,11 @@ export async function commandProcess(
     execFile(
       process.execPath,
       ['--import', loader, resolve('src/cli/main.ts'), ...args],
-      { cwd: folder, env: { PATH: process.env['PATH'], ...environment }, timeout: 25_000 },
+      {
+        cwd: folder,
+        env: { PATH: process.env['PATH'], CLARION_TEST_FOLDER: process.env['CLARION_TEST_FOLDER'], ...environment },
+        timeout: 25_000,
+      },
       (error, stdout, stderr) => {
         const failed = typeof error?.code === 'number' ? error.code : -1;
         done({ status: error === null ? 0 : failed, stdout, stderr });

@@ -17,7 +17,13 @@ export function startServerProcess(env: NodeJS.ProcessEnv, folder: string): Serv
   const loader = pathToFileURL(absolute('test/support/run-typescript.js')).href;
   const child = spawn(process.execPath, ['--import', loader, absolute('src/main.ts')], {
     cwd: folder,
-    env: { PATH: process.env['PATH'], PORT: '0', LOG_LEVEL: 'warn', ...env },
+    env: {
+      PATH: process.env['PATH'],
+      CLARION_TEST_FOLDER: process.env['CLARION_TEST_FOLDER'],
+      PORT: '0',
+      LOG_LEVEL: 'warn',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

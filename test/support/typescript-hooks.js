@@ -1,5 +1,8 @@
 // Module hooks: "./x.js" may be "./x.ts", compiled on the way as the build and Jest do.
-import { existsSync, readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
 import { fileURLToPath, URL } from 'node:url';
 import { transform } from '@swc/core';
 
@@ -14,10 +17,21 @@ export async function resolve(specifier, context, next) {
 export async function load(url, context, next) {
   if (!url.startsWith('file:') || !url.endsWith('.ts')) return next(url, context);
   const filename = fileURLToPath(url);
-  const { code } = await transform(readFileSync(filename, 'utf8'), {
-    filename,
-    swcrc: true,
-    sourceMaps: 'inline',
-  });
-  return { format: 'module', source: code, shortCircuit: true };
+  return { format: 'module', source: await compiled(filename, readFileSync(filename, 'utf8')), shortCircuit: true };
+}
+
+/** Each file once in a run of the tests, however many processes need it: compiling costs more than the rest of a start. */
+async function compiled(filename, source) {
+  const folder = process.env.CLARION_TEST_FOLDER;
+  const hash = createHash('sha256').update(`${filename}\0${source}`).digest('hex');
+  const kept = folder === undefined ? undefined : join(folder, `compiled-${hash}.js`);
+  if (kept !== undefined && existsSync(kept)) return readFileSync(kept, 'utf8');
+  const { code } = await transform(source, { filename, swcrc: true, sourceMaps: 'inline' });
+  if (kept !== undefined) {
+    // Whole or not at all: another process may be reading it.
+    const own = `${kept}.${process.pid}`;
+    writeFileSync(own, code);
+    renameSync(own, kept);
+  }
+  return code;
 }
