@@ -16,7 +16,7 @@ function refusal(source: NodeJS.ProcessEnv): string {
   throw new Error('was accepted');
 }
 
-describe('loadEnv', () => {
+describe('CONFIG: loadEnv', () => {
   it('needs nothing: the defaults are a loopback server without authentication on an embedded file', () => {
     expect({ ...loadEnv({}) }).toEqual({
       host: '127.0.0.1',
@@ -100,7 +100,7 @@ describe('loadEnv', () => {
   );
 
   it.each(['0.0.0.0', '::', '192.168.1.5', 'clarion.example.org'])(
-    'refuses to serve %s to everybody without authentication',
+    'LOOPBACK: refuses to serve %s to everybody without authentication',
     (host) => {
       expect(refusal({ HOST: host })).toBe(
         `HOST may only be a loopback address while AUTH_MODE is disabled (is "${host}")`,
@@ -140,7 +140,7 @@ describe('loadEnv', () => {
   });
 });
 
-describe('.env.example', () => {
+describe('CONFIG: .env.example', () => {
   const lines = readFileSync('.env.example', 'utf8').split('\n');
   const shown = lines.flatMap((line) => /^#?([A-Z_]+)=/.exec(line)?.[1] ?? []);
 
@@ -176,7 +176,7 @@ describe('readEnvironment', () => {
 });
 
 describe('databaseLabel', () => {
-  it('5.3: never shows user, password or parameters of a database URL', () => {
+  it('NO-SECRETS: never shows user, password or parameters of a database URL', () => {
     expect(databaseLabel('postgres://me:hunter2@db.example:5433/clarion?password=hunter2')).toBe(
       'postgres://db.example:5433/clarion',
     );

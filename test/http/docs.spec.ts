@@ -27,7 +27,7 @@ interface Document {
   components: { schemas: Record<string, object>; securitySchemes: object };
 }
 
-describeEngine('sqlite', '7: the documentation of the whole product', (engine) => {
+describeEngine('sqlite', 'DOCS: the documentation of the whole product', (engine) => {
   let running: RunningApp;
   let document: Document;
   beforeAll(async () => {
@@ -146,7 +146,7 @@ function openObjects(schema: unknown, path = '$'): string[] {
 }
 
 describe('the documentation and metrics', () => {
-  it('2.3: are open on loopback without a token, even where authentication is enforced', async () => {
+  it('AUTH: are open on loopback without a token, even where authentication is enforced', async () => {
     const probe = await startProbeApp({ env: { AUTH_MODE: 'enforced' } });
     try {
       await probe.http.get('/docs').expect(200);
@@ -160,7 +160,7 @@ describe('the documentation and metrics', () => {
     }
   });
 
-  it('2.3: do not exist where they are closed: 401 without a token, 404 with one', async () => {
+  it('AUTH: do not exist where they are closed: 401 without a token, 404 with one', async () => {
     const probe = await startProbeApp({ env: { AUTH_MODE: 'enforced', OPEN_METRICS_AND_DOCS: 'false' } });
     try {
       for (const path of ['/docs', '/docs-json', '/metrics', '/docs/swagger-ui-bundle.js']) {

@@ -15,17 +15,17 @@ describe('errors', () => {
   afterAll(() => probe.close());
   const fail = (how: string) => probe.http.post(`${BASE}/fail/${how}`);
 
-  it('2.2: an error has its status, its sentence and its code, and nothing else', async () => {
+  it('ERRORS: an error has its status, its sentence and its code, and nothing else', async () => {
     expect((await fail('conflict').expect(409)).body).toEqual({ error: 'the session is completed', code: 'conflict' });
   });
 
-  it('2.2: a 503 says when to come back', async () => {
+  it('ERRORS: a 503 says when to come back', async () => {
     const response = await fail('unavailable').expect(503);
     expect(response.body).toEqual({ error: 'try again', code: 'temporarily_unavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  it('2.2: a failed hand-over says whether to try again, under a request id', async () => {
+  it('ERROR-INTERNAL: a failed hand-over says whether to try again, under a request id', async () => {
     const response = await fail('internal').expect(500);
     expect(response.body).toEqual({
       error: 'the answer could not be handed over',
@@ -35,7 +35,7 @@ describe('errors', () => {
     });
   });
 
-  it('2.2: an unknown error tells no stack and no SQL, and is logged once under the same request id', async () => {
+  it('ERROR-INTERNAL, NO-SECRETS: an unknown error tells no stack and no SQL, and is logged once under the same request id', async () => {
     probe.logged.length = 0;
     const response = await fail('unknown').expect(500);
     expect(response.body).toEqual({
@@ -55,7 +55,7 @@ describe('errors', () => {
     expect(JSON.stringify(probe.logged)).not.toMatch(/SELEC|tea/);
   });
 
-  it('just closes when the caller has gone, and when half an answer is out already', async () => {
+  it('CALLER-GONE: just closes when the caller has gone, and when half an answer is out already', async () => {
     const bare = 'HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n';
     await expect(sendRaw(probe.url, `POST ${BASE}/fail/gone ${bare}`)).rejects.toThrow('no response');
     const half = await sendRaw(probe.url, `GET ${BASE}/half ${bare}`);
@@ -64,7 +64,7 @@ describe('errors', () => {
     expect(half.body).not.toContain('code');
   });
 
-  it('tells a handler that its caller has gone', async () => {
+  it('CALLER-GONE: tells a handler that its caller has gone', async () => {
     const request = get(`${probe.url}${BASE}/hold`);
     request.on('error', () => undefined);
     await probe.probe.held.opened;
@@ -73,7 +73,7 @@ describe('errors', () => {
     probe.probe.released.open();
   });
 
-  it('5.3: gives each request an id of ours and takes none from outside', async () => {
+  it('ERROR-INTERNAL: gives each request an id of ours and takes none from outside', async () => {
     const sent = '11111111-1111-4111-8111-111111111111';
     const [a, b] = await Promise.all([
       probe.http.get(`${BASE}/list`).set('X-Request-Id', sent),

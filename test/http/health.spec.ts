@@ -3,18 +3,18 @@ import { Readiness } from '../../src/health/readiness.js';
 import { startProbeApp } from './probe-app.js';
 import type { ProbeApp } from './probe-app.js';
 
-describe('health', () => {
+describe('HEALTH', () => {
   let probe: ProbeApp;
   beforeAll(async () => {
     probe = await startProbeApp({ env: { AUTH_MODE: 'enforced', RATE_LIMIT_PER_MINUTE: '0' } });
   });
   afterAll(() => probe.close());
 
-  it('5.3: is ready once requests are admitted and while the database answers', async () => {
+  it('is ready once requests are admitted and while the database answers', async () => {
     await probe.http.get('/health/ready').expect(200, { status: 'ok' });
   });
 
-  it('5.3: is not ready while the database is out of reach, yet alive', async () => {
+  it('is not ready while the database is out of reach, yet alive', async () => {
     probe.database.ping = async () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.1:5432'));
     const response = await probe.http.get('/health/ready').expect(503);
     expect(response.body).toEqual({ error: 'not ready: database is down', code: 'temporarily_unavailable' });
@@ -24,7 +24,7 @@ describe('health', () => {
     await probe.http.get('/health/ready').expect(200);
   });
 
-  it('5.3: is not ready while the server starts or stops', async () => {
+  it('is not ready while the server starts or stops', async () => {
     const readiness = new Readiness();
     expect(readiness.notReadyBecause).toBe('starting');
     probe.app.get(Readiness).onModuleDestroy();
@@ -35,7 +35,7 @@ describe('health', () => {
 });
 
 describe('stopping', () => {
-  it('4.5: lets a request under way finish, accepts no other, and closes idle connections', async () => {
+  it('SHUTDOWN: lets a request under way finish, accepts no other, and closes idle connections', async () => {
     const probe = await startProbeApp();
     const held = probe.http.get('/api/v1/probe/hold').then((response) => response.body as object);
     await probe.probe.held.opened;
@@ -46,7 +46,7 @@ describe('stopping', () => {
     await closed;
   });
 
-  it('4.5: cuts a request that outlasts the grace', async () => {
+  it('SHUTDOWN: cuts a request that outlasts the grace', async () => {
     const probe = await startProbeApp({ env: { SHUTDOWN_GRACE_MS: '50' } });
     const held = probe.http.get('/api/v1/probe/hold').then(
       () => 'answered',

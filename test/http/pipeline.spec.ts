@@ -20,7 +20,7 @@ describe('the request pipeline, authentication enforced', () => {
   it.each([
     ['no token', {}],
     ['a bad token', { Authorization: 'Bearer nobody' }],
-  ])('2.3: answers %s with 401 before route, Host, Origin, type, size or syntax are looked at', async (_, headers) => {
+  ])('AUTH: answers %s with 401 before route, Host, Origin, type, size or syntax are looked at', async (_, headers) => {
     const refused = { error: 'a valid access token is required', code: 'unauthorized' };
     const requests = [
       probe.http.get('/api/v1/no-such-route'),
@@ -40,7 +40,7 @@ describe('the request pipeline, authentication enforced', () => {
     expect(probe.probe.calls).toBe(0);
   });
 
-  it('gives 503 when the identity cannot be looked up in time', async () => {
+  it('BUDGET: gives 503 when the identity cannot be looked up in time', async () => {
     const response = await probe.http.get(`${BASE}/list`).set('Authorization', 'Bearer slow').expect(503);
     expect(response.body).toEqual({
       error: 'the service is temporarily unavailable',
@@ -49,7 +49,7 @@ describe('the request pipeline, authentication enforced', () => {
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  it('needs no token for health, and gives open paths no caller to take for everybody', async () => {
+  it('AUTH: needs no token for health, and gives open paths no caller to take for everybody', async () => {
     await probe.http.get('/health/live').expect(200, { status: 'ok' });
     const page = await probe.http.get('/').expect(404);
     expect(page.body).toEqual({ error: 'no such route', code: 'not_found' });
@@ -63,7 +63,7 @@ describe('the request pipeline, authentication enforced', () => {
 
   const as = (token: string) => ({ Authorization: `Bearer ${token}` });
 
-  it('2.3: decides in the order body that cannot be read, 403, 404, validation', async () => {
+  it('ORDER: decides in the order body that cannot be read, 403, 404, validation', async () => {
     const post = (path: string, body: string, token = 'user') =>
       probe.http.post(`${BASE}/${path}`).set(as(token)).set('Content-Type', 'application/json').send(body);
     expect((await post('tasks/missing', '{', 'agent')).body.error).toBe('body must be JSON');
@@ -83,7 +83,7 @@ describe('the request pipeline, authentication enforced', () => {
     expect((await post('tasks/mine', '{}')).status).toBe(201);
   });
 
-  it('looks an id of the body up before validating it, unless it is no id at all', async () => {
+  it('ORDER: looks an id of the body up before validating it, unless it is no id at all', async () => {
     const post = (body: object) => probe.http.post(`${BASE}/by-body`).set(as('user')).send(body);
     expect((await post({ task_id: 'missing', nonsense: 1 })).status).toBe(404);
     expect((await post({ task_id: 'mine', nonsense: 1 })).status).toBe(400);
@@ -128,7 +128,7 @@ describe('the request pipeline, authentication off', () => {
     return body === undefined ? request : request.set('Content-Type', type).send(body);
   };
 
-  it('takes a caller without a token for the unscoped one, and refuses a bad token all the same', async () => {
+  it('AUTH: takes a caller without a token for the unscoped one, and refuses a bad token all the same', async () => {
     expect((await post('echo', '{"text":"a"}')).body).toEqual({
       body: { text: 'a' },
       caller: 'unscoped',
@@ -154,13 +154,13 @@ describe('the request pipeline, authentication off', () => {
     ['clarion.example', 200],
     ['clarion.example:444', 200],
     ['lan.example:8080', 200],
-  ])('2.3: Host %s gives %i', async (host, status) => {
+  ])('HOST-ORIGIN: Host %s gives %i', async (host, status) => {
     const response = await probe.http.get(`${BASE}/list`).set('Host', host).expect(status);
     if (status === 403) expect(response.body).toEqual({ error: FORBIDDEN_HOST, code: 'forbidden' });
     expect((await probe.http.get('/health/live').set('Host', host)).status).toBe(status);
   });
 
-  it('2.3: a request without any Host is refused', async () => {
+  it('HOST-ORIGIN: a request without any Host is refused', async () => {
     const { status } = await sendRaw(probe.url, `GET ${BASE}/list HTTP/1.0\r\n\r\n`);
     expect(status).toBe(403);
   });
@@ -177,12 +177,12 @@ describe('the request pipeline, authentication off', () => {
     ['http://localhost', 'localhost:80', 200],
     ['https://inbox.example', 'localhost:3000', 200],
     ['https://inbox.example.evil.example', 'localhost:3000', 403],
-  ])('2.3: Origin %s on Host %s gives %i', async (origin, host, status) => {
+  ])('HOST-ORIGIN: Origin %s on Host %s gives %i', async (origin, host, status) => {
     const response = await probe.http.get(`${BASE}/list`).set({ Host: host, Origin: origin }).expect(status);
     if (status === 403) expect(response.body).toEqual({ error: FORBIDDEN_ORIGIN, code: 'forbidden' });
   });
 
-  it('lets the pages of a configured origin, and of no other, read answers and send what a preflight asks', async () => {
+  it('HOST-ORIGIN: lets the pages of a configured origin, and of no other, read answers and send what a preflight asks', async () => {
     const preflight = (origin: string) =>
       probe.http.options(`${BASE}/echo`).set({ Origin: origin, 'Access-Control-Request-Method': 'POST' });
     const allowed = await preflight('https://inbox.example').expect(204);
@@ -205,7 +205,7 @@ describe('the request pipeline, authentication off', () => {
     'multipart/form-data',
     'application/json; charset=latin1',
     'application/jsonp',
-  ])('2.3: a body of type %s is 415, not an empty body', async (type) => {
+  ])('HOST-ORIGIN: a body of type %s is 415, not an empty body', async (type) => {
     const response = await post('echo', '{}', type);
     expect([response.status, response.body]).toEqual([415, { error: MEDIA, code: 'unsupported_media_type' }]);
   });
@@ -222,7 +222,7 @@ describe('the request pipeline, authentication off', () => {
       200,
     ],
     ['of a negative length', `Content-Type: application/json\r\nContent-Length: -1\r\n\r\n{}`, 400],
-  ])('a body %s', async (_, rest, status) => {
+  ])('HOST-ORIGIN: a body %s', async (_, rest, status) => {
     const request = `POST ${BASE}/echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${rest}`;
     expect((await sendRaw(probe.url, request)).status).toBe(status);
   });
@@ -249,12 +249,12 @@ describe('the request pipeline, authentication off', () => {
     ['{"text":"\\ud800"}', 'text must not contain U+0000 or a lone surrogate'],
     [`{"text":${'['.repeat(2_000)}${']'.repeat(2_000)}}`, 'body must not be nested more than 16 levels deep'],
     [`{"items":[${'1,'.repeat(6_000)}1]}`, 'body must not hold more than 5000 values'],
-  ])('2.2: the body %s is a 400 that names what is wrong', async (body, sentence) => {
+  ])('BAD-TYPES, BAD-TEXT, UNKNOWN-FIELDS: the body %s is a 400 that names what is wrong', async (body, sentence) => {
     const response = await post('echo', body);
     expect([response.status, response.body]).toEqual([400, { error: sentence, code: 'validation_failed' }]);
   });
 
-  it('2.2: a body that is not UTF-8 is a 400, and not repaired', async () => {
+  it('BAD-TEXT: a body that is not UTF-8 is a 400, and not repaired', async () => {
     const head = `POST ${BASE}/echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n`;
     const body = Buffer.concat([Buffer.from('{"text":"'), Buffer.from([0xff]), Buffer.from('"}')]);
     const bytes = Buffer.concat([Buffer.from(`${head}Content-Length: ${body.length}\r\n\r\n`), body]);
@@ -271,13 +271,13 @@ describe('the request pipeline, authentication off', () => {
     expect((await post('raw', '[1,{"a":null}]')).body).toEqual({ body: [1, { a: null }] });
   });
 
-  it('refuses a body, or a query, where the contract has none', async () => {
+  it('UNKNOWN-FIELDS: refuses a body, or a query, where the contract has none', async () => {
     const get = probe.http.get(`${BASE}/list`).set('Content-Type', 'application/json').send('{"limit":1}');
     expect((await get).body.error).toBe('limit is not a known field');
     expect((await post('echo?text=a', '{}')).body.error).toBe('text is not a known field');
   });
 
-  it('answers a body over the limit with 413, announced or not, and so does one of 10 MB', async () => {
+  it('BAD-TYPES: answers a body over the limit with 413, announced or not, and so does one of 10 MB', async () => {
     const told = { error: 'the body must not be larger than 16384 bytes', code: 'payload_too_large' };
     for (const size of [16_384, 10_000_000]) {
       const response = await post('echo', `{"text":"${'x'.repeat(size)}"}`);
@@ -311,7 +311,7 @@ describe('the request pipeline, authentication off', () => {
     ['cursor[]=a', '"cursor[]" is not a known field'],
     ['__proto__=a', '__proto__ is not a known field'],
     ['cursor=%00', 'cursor must not contain U+0000 or a lone surrogate'],
-  ])('2.2: the query %s is a 400 that names the field', async (query, sentence) => {
+  ])('UNKNOWN-FIELDS: the query %s is a 400 that names the field', async (query, sentence) => {
     const response = await probe.http.get(`${BASE}/list?${query}`);
     expect([response.status, response.body]).toEqual([400, { error: sentence, code: 'validation_failed' }]);
   });
@@ -322,7 +322,7 @@ describe('the request pipeline, authentication off', () => {
     ['PUT', `${BASE}/list`],
     ['OPTIONS', `${BASE}/list`],
     ['GET', '/%ZZ'],
-  ])('answers %s %s, which no route has, with 404', async (method, path) => {
+  ])('ERRORS: answers %s %s, which no route has, with 404', async (method, path) => {
     const { status, body } = await sendRaw(
       probe.url,
       `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
@@ -330,7 +330,7 @@ describe('the request pipeline, authentication off', () => {
     expect([status, JSON.parse(body)]).toEqual([404, { error: 'no such route', code: 'not_found' }]);
   });
 
-  it('answers what is no HTTP, or too much of it, in the shape of every other error', async () => {
+  it('ERRORS: answers what is no HTTP, or too much of it, in the shape of every other error', async () => {
     const nonsense = await sendRaw(probe.url, 'HELO there\r\n\r\n');
     expect([nonsense.status, JSON.parse(nonsense.body)]).toEqual([
       400,
@@ -342,7 +342,7 @@ describe('the request pipeline, authentication off', () => {
 });
 
 describe('the rate limit', () => {
-  it('2.2: answers 429 with Retry-After, counting each identity by itself, and never health', async () => {
+  it('ERRORS: answers 429 with Retry-After, counting each identity by itself, and never health', async () => {
     const probe = await startProbeApp({ env: { AUTH_MODE: 'enforced', RATE_LIMIT_PER_MINUTE: '3' } });
     try {
       const ask = (token: string) => probe.http.get(`${BASE}/list`).set('Authorization', `Bearer ${token}`);

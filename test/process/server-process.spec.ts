@@ -10,7 +10,7 @@ import type { ServerProcess } from './server-process.js';
 const LISTENS =
   /^Clarion listens on (http:\/\/127\.0\.0\.1:\d+), database sqlite:\.\/data\/clarion\.db, authentication disabled$/;
 
-describe('7: the server process', () => {
+describe('the server process', () => {
   let folder: string;
   const started: ServerProcess[] = [];
   const start = (env: NodeJS.ProcessEnv = {}) => {
@@ -30,7 +30,7 @@ describe('7: the server process', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('prints one line and is ready, stops in order on either signal with status 0, and starts again on its database', async () => {
+  it('START-LINE, SHUTDOWN, FILE-MODE: prints one line and is ready, stops in order on either signal with status 0, and starts again on its database', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const server = start();
       const line = await server.firstLine;
@@ -42,7 +42,7 @@ describe('7: the server process', () => {
     }
   });
 
-  it('stops in order on a signal that comes while it starts, and on a second one', async () => {
+  it('SHUTDOWN: stops in order on a signal that comes while it starts, and on a second one', async () => {
     const server = start({ LOG_LEVEL: 'debug' });
     // The first record shows that the signal handlers are there.
     await new Promise((resolve) => server.child.stderr?.once('data', resolve));
@@ -52,7 +52,7 @@ describe('7: the server process', () => {
     expect([code, signal]).toEqual([0, null]);
   });
 
-  it('refuses to start with an environment that it cannot run with, with one line', async () => {
+  it('LOOPBACK, CONFIG: refuses to start with an environment that it cannot run with, with one line', async () => {
     expect(await start({ HOST: '0.0.0.0' }).ended).toEqual({
       code: 1,
       signal: null,
@@ -61,7 +61,7 @@ describe('7: the server process', () => {
     });
   });
 
-  it('refuses to start on a port that is taken, with one line', async () => {
+  it('RECOVER-ORDER: refuses to start on a port that is taken, with one line', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     try {
@@ -77,14 +77,14 @@ describe('7: the server process', () => {
     }
   });
 
-  it('refuses to start without its database, with one line that holds no password', async () => {
+  it('RECOVER-ORDER, NO-SECRETS: refuses to start without its database, with one line that holds no password', async () => {
     const { code, stdout, stderr } = await start({ DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/x' }).ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^clarion: [^\n]+\n$/);
     expect(stderr).not.toContain('hunter2');
   });
 
-  it('refuses a second server on the same database, with one line, and leaves the first alone', async () => {
+  it('LOCK: refuses a second server on the same database, with one line, and leaves the first alone', async () => {
     const first = start();
     const url = /http:\S+[0-9]/.exec(await first.firstLine)?.[0];
     const { code, stdout, stderr } = await start().ended;

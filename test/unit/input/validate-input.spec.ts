@@ -67,7 +67,7 @@ function refusal(raw: unknown, type: new () => object = BranchInput): string {
 
 const json = (text: string): unknown => JSON.parse(text);
 
-describe('validateInput', () => {
+describe('UNKNOWN-FIELDS, BAD-TYPES, BAD-TEXT: validateInput', () => {
   it('makes instances, nested ones too, and leaves absent fields absent', () => {
     const input = validateInput(BranchInput, { ...VALID, main: { name: 'b' } });
     expect(input).toBeInstanceOf(BranchInput);

@@ -19,7 +19,7 @@ class QueryFailedError extends Error {
 }
 
 describe('Log', () => {
-  it('5.3: writes an event with its fields, a readable time and level, and the id of the request around it', async () => {
+  it('writes an event with its fields, a readable time and level, and the id of the request around it', async () => {
     const { log, records } = recorder();
     await runInRequest({ requestId: 'r-1' }, async () => {
       await Promise.resolve();
@@ -46,7 +46,7 @@ describe('Log', () => {
     expect(log.debugs).toBe(false);
   });
 
-  it('5.3: logs an error with its causes, and no statement, parameter or quoted value of a driver', () => {
+  it('NO-SECRETS: logs an error with its causes, and no statement, parameter or quoted value of a driver', () => {
     const { log, lines, records } = recorder();
     const driver = new QueryFailedError('invalid input syntax for type json: "the answer is tea"');
     log.error('request.failed', { error: new Error('the claim failed', { cause: driver }) });
@@ -69,7 +69,7 @@ describe('Log', () => {
     expect(records()[1]?.['error']).toEqual({ type: 'string', message: 'a value that is no Error was thrown' });
   });
 
-  it('5.3: hides a secret that was given as a field all the same', () => {
+  it('NO-SECRETS: hides a secret that was given as a field all the same', () => {
     const { log, lines } = recorder();
     log.info('x', { token: 'hunter2', session: { agent_token: 'hunter2' }, resume: { secret: 'hunter2' } });
     expect(lines.join('')).not.toContain('hunter2');
@@ -98,7 +98,7 @@ describe('NestLog', () => {
 });
 
 describe('Metrics', () => {
-  it('5.3: shows the process metrics and a time-out counter labelled by phase only, from the start', async () => {
+  it('shows the process metrics and a time-out counter labelled by phase only, from the start', async () => {
     const metrics = new Metrics();
     metrics.responseTimedOut('claim');
     const text = await metrics.registry.metrics();
