@@ -123,6 +123,7 @@ export class McpEndpoint implements OnModuleDestroy {
     progress: ProgressReporter | undefined,
   ): Promise<CallToolResult> {
     const { caller, sessionId, deadline, requestId } = arrival;
+    const { hold } = this.setup;
     const stopWatching = this.setup.watchCaller(caller, () =>
       call.end(new UnauthorizedError('the access token is no longer valid')),
     );
@@ -131,10 +132,14 @@ export class McpEndpoint implements OnModuleDestroy {
       const result = await tool.handler(input ?? {}, {
         caller,
         ...(sessionId === undefined ? {} : { sessionId }),
-        signal: call.signal,
+        get signal() {
+          return call.signal;
+        },
         deadline,
         ...(progress === undefined ? {} : { progress }),
-        hold: new CallHold(this.setup.hold, call.signal, progress),
+        get hold() {
+          return new CallHold(hold, call.signal, progress);
+        },
         onReply: call.onReply,
       });
       return { content: [{ type: 'text', text: JSON.stringify(result) }], structuredContent: { ...result } };

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { CallToolResult, RequestId } from '@modelcontextprotocol/sdk/types.js';
-import { CallerGoneError } from '../../common/deadline.js';
 import type { ProgressReporter } from '../call-hold.js';
 import type { Tool } from '../tools/tool.js';
 import type { Exchange } from './exchange.js';
@@ -89,8 +88,8 @@ export class McpSession implements ToolServerHost {
         this.exchanges.delete(id);
         const call = this.calls.get(id);
         this.calls.delete(id);
-        call?.settle(written);
-        call?.end(new CallerGoneError());
+        if (written) call?.settle(true);
+        else call?.abandon();
       }
     });
     await this.transport.handleRequest(exchange.req, exchange.res, exchange.body);

@@ -2,7 +2,9 @@ import { CallerGoneError } from '../../common/deadline.js';
 
 /** One tool call between its arrival and its reply. */
 export class OpenCall {
-  private readonly controller = new AbortController();
+  // Made when first asked for: most calls end before anybody waits, and a signal is costly.
+  private controller: AbortController | undefined;
+  private endedBy: Error | undefined;
   private readonly listeners: ((written: boolean) => void)[] = [];
   private outcome: boolean | undefined;
 
@@ -10,12 +12,18 @@ export class OpenCall {
   cancelled = false;
 
   get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      this.controller = new AbortController();
+      if (this.endedBy !== undefined) this.controller.abort(this.endedBy);
+    }
     return this.controller.signal;
   }
 
   /** Asks the handler to come to an end; the first reason counts. */
   end(reason: Error): void {
-    this.controller.abort(reason);
+    if (this.endedBy !== undefined) return;
+    this.endedBy = reason;
+    this.controller?.abort(reason);
   }
 
   /** Nobody will read the result. */

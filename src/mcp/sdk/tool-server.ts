@@ -7,7 +7,12 @@ import {
   McpError,
   RequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import type { CallToolResult, RequestId, Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import type {
+  CallToolRequest,
+  CallToolResult,
+  RequestId,
+  Tool as ListedTool,
+} from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import type { ProgressReporter } from '../call-hold.js';
 import type { Tool } from '../tools/tool.js';
@@ -50,7 +55,7 @@ export function makeToolServer(identity: ToolServerIdentity, tools: readonly Too
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: listed }));
 
   server.setRequestHandler(AnyToolCall, (request, extra) => {
-    const { name, _meta } = CallToolRequestSchema.parse(request).params;
+    const { name, _meta } = request.params as CallToolRequest['params'];
     const tool = byName.get(name);
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `unknown tool ${shown(name)}`);
     const progressToken = _meta?.progressToken;
