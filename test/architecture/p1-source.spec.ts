@@ -12,7 +12,9 @@ const checker = program.getTypeChecker();
 const sources = program.getSourceFiles().filter((file) => pathOf(file).startsWith('src/'));
 
 function compilerOptions(): ts.CompilerOptions {
-  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile) as { config: unknown };
+  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => ts.sys.readFile(path)) as {
+    config: unknown;
+  };
   return ts.parseJsonConfigFileContent(config, ts.sys, ROOT).options;
 }
 
