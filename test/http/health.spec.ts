@@ -1,3 +1,4 @@
+import { Agent, get } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Readiness } from '../../src/health/readiness.js';
 import { startProbeApp } from './probe-app.js';
@@ -35,7 +36,7 @@ describe('HEALTH', () => {
 });
 
 describe('stopping', () => {
-  it('SHUTDOWN: lets a request under way finish, accepts no other, and closes idle connections', async () => {
+  it('SHUTDOWN: lets a request under way finish, and accepts no other', async () => {
     const probe = await startProbeApp();
     const held = probe.http.get('/api/v1/probe/hold').then((response) => response.body as object);
     await probe.probe.held.opened;
@@ -44,6 +45,17 @@ describe('stopping', () => {
     probe.probe.released.open();
     expect(await held).toEqual({ held: true });
     await closed;
+  });
+
+  it('SHUTDOWN: does not wait for connections that carry no request', async () => {
+    const probe = await startProbeApp();
+    const agent = new Agent({ keepAlive: true });
+    await new Promise((resolve) =>
+      get(`${probe.url}/health/live`, { agent }, (response) => response.resume().on('end', resolve)),
+    );
+    await probe.close();
+    expect(probe.logged.map((record) => record['event'])).not.toContain('server.requests_cut');
+    agent.destroy();
   });
 
   it('SHUTDOWN: cuts a request that outlasts the grace', async () => {
