@@ -23,7 +23,7 @@ describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migration
   const pendingId = dialect.metadataText('metadata', 'pending_id');
   const inIndex = engine === 'postgres' ? `(${pendingId})` : pendingId;
 
-  it('extracts the pending id by the text that every look-up uses (5.1)', async () => {
+  it('extracts the pending id by the text that every look-up uses (INDEX)', async () => {
     const all = await statements(engine);
     expect(named(all, 'idx_messages_metadata_pending_id')).toContain(`(task_session_id, ${inIndex})`);
     expect(named(all, 'idx_messages_metadata_pending_id_lookup')).toContain(`(${inIndex})`);

@@ -63,7 +63,7 @@ const executed = async (database: Database) =>
   (await database.reader.query(soon(), 'SELECT name FROM migrations ORDER BY id')).rows.map((row) => row['name']);
 
 describeEachEngine('the migrations', (engine) => {
-  it('make exactly these tables on a fresh database, and none that records claims: no clarification_resolutions (2.1)', async () => {
+  it('make exactly these tables on a fresh database, and none that records claims: no clarification_resolutions (TABLES, P1)', async () => {
     const database = await migrated(await engine.createUrl({ migrated: false }));
     expect(await namesOf(engine, database, 'table')).toEqual(TABLES);
     const columns = await database.reader.query<{ name: string }>(
@@ -78,7 +78,7 @@ describeEachEngine('the migrations', (engine) => {
     await database.close();
   });
 
-  it('add the ordered pending-id index and keep the two older ones (5.1)', async () => {
+  it('add the ordered pending-id index and keep the two older ones (INDEX)', async () => {
     const database = await migrated(await engine.createUrl({ migrated: false }));
     expect(await namesOf(engine, database, 'index')).toEqual(
       expect.arrayContaining(['idx_messages_metadata_pending_id', 'idx_messages_metadata_pending_id_lookup', ORDERED]),
@@ -86,7 +86,7 @@ describeEachEngine('the migrations', (engine) => {
     await database.close();
   });
 
-  it('upgrade a database of the first migration and rewrite no row (5.1)', async () => {
+  it('upgrade a database of the first migration and rewrite no row (INDEX)', async () => {
     const url = await engine.createUrl({ migrated: false });
     const fixture = new URL(`./fixtures/first-migration.${engine.name}.sql`, import.meta.url);
     await script(url, await readFile(fixture, 'utf8'));
@@ -114,7 +114,7 @@ describeEachEngine('the migrations', (engine) => {
     await fresh.close();
   });
 
-  it('may be run again: those after the first, when their record was lost, and all at every start (5.1)', async () => {
+  it('may be run again: those after the first, when their record was lost, and all at every start (INDEX)', async () => {
     const url = await engine.createUrl();
     await script(url, "DELETE FROM migrations WHERE name <> 'CreateCoreTables1764547200000'");
     for (let start = 0; start < 2; start += 1) {
@@ -180,7 +180,7 @@ describeEachEngine('the start', (engine) => {
     ['on another table', `CREATE INDEX ${ORDERED} ON tasks (created_at, id)`],
     ['that is a table', `CREATE TABLE ${ORDERED} (id TEXT)`],
     ['that is a view', `CREATE VIEW ${ORDERED} AS SELECT 1 AS one`],
-  ])('is refused by an index of the right name %s, which is left alone (5.1)', async (_, wrong) => {
+  ])('is refused by an index of the right name %s, which is left alone (INDEX)', async (_, wrong) => {
     const url = await engine.createUrl();
     await script(url, `DROP INDEX ${ORDERED}; ${wrong}`);
     const failed = (await migrated(url).catch((error: unknown) => error)) as Error;
@@ -189,7 +189,7 @@ describeEachEngine('the start', (engine) => {
     expect(failed.message).not.toContain('\n');
   });
 
-  it('takes the index as it is when somebody made the same one by hand, and makes it when it was dropped (5.1)', async () => {
+  it('takes the index as it is when somebody made the same one by hand, and makes it when it was dropped (INDEX)', async () => {
     const url = await engine.createUrl();
     await script(
       url,

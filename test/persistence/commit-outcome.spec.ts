@@ -74,7 +74,7 @@ describeEngine('postgres', 'the outcome of a COMMIT (R4a)', (engine) => {
     });
   });
 
-  it('is awaited past the deadline', async () => {
+  it('is awaited past the deadline (BUDGET-COMMIT)', async () => {
     const database = await engine.createDatabase();
     const client = new pg.Client({ connectionString: database.url });
     await client.connect();

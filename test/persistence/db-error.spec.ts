@@ -56,7 +56,7 @@ describe('a failure of the driver', () => {
     expect(databaseErrorOf(engine, thrown(error)).violation).toBe(violation);
   });
 
-  it('is told without the values that PostgreSQL and TypeORM put into theirs', () => {
+  it('is told without the values that PostgreSQL and TypeORM put into theirs (NO-SECRETS)', () => {
     const errors = [
       thrown({
         code: '22P02',

@@ -22,7 +22,7 @@ const nameOf = async (database: TestDatabase) =>
 
 afterEach(endChildren);
 
-describeEachEngine('a deadline', (engine) => {
+describeEachEngine('BUDGET: a deadline', (engine) => {
   async function withWorkspace(poolSize = 4): Promise<TestDatabase> {
     // Longer than the test may take, so that what only the server's own limit ends shows as left behind.
     const database = await engine.createDatabase({ poolSize, boundMs: 60_000 });

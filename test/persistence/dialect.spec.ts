@@ -36,7 +36,7 @@ describeEachEngine('metadata in SQL', (engine) => {
   }
 
   it.each(['', 'not json', '{"a":1', '{"a":1}}', "{'pending_id':'x'", 'NaN-', '\u{1F600}'])(
-    'a row whose metadata is %j, which is not JSON, cannot be written or changed to (L)',
+    'a row whose metadata is %j, which is not JSON, cannot be written or changed to (ODD-ROWS)',
     async (metadata) => {
       const database = await engine.createDatabase();
       await plant(database);
@@ -48,7 +48,7 @@ describeEachEngine('metadata in SQL', (engine) => {
     },
   );
 
-  it('JSON of every shape is read without harm to other rows (L)', async () => {
+  it('JSON of every shape is read without harm to other rows (ODD-ROWS)', async () => {
     const database = await engine.createDatabase();
     await plant(database);
     const documents = ['[]', '1', '"text"', 'null', 'true', '{}', '{"pending_id":null}', '{"pending_id":{"a":[1]}}'];
@@ -104,7 +104,7 @@ describeEachEngine('metadata in SQL', (engine) => {
     expect(JSON.parse(marked['n'] as string)).toEqual({ status: 'responding', question: { id: 'q2' } });
   });
 
-  it('ids and extracted ids are ordered and compared by their bytes, not by a language', async () => {
+  it('ids and extracted ids are ordered and compared by their bytes, not by a language (PENDING-ID)', async () => {
     const database = await engine.createDatabase();
     await plant(database);
     const ids = ['a', 'B', 'b', 'A', 'Z', '_', '-', '1', 'ab', 'a-b', 'aB', 'ä', 'z', '~'];
@@ -137,7 +137,7 @@ describeEngine('postgres', 'the database of these tests', (engine) => {
 });
 
 describeEngine('sqlite', 'JSON5, which SQLite takes for JSON', (engine) => {
-  it('reads as strict JSON through the dialect (L)', async () => {
+  it('reads as strict JSON through the dialect (ODD-ROWS)', async () => {
     const database = await engine.createDatabase();
     await plant(database);
     await message(database, 'm', "{pending_id: 'p', status: 'pending', count: +1, list: [1,], /* why */ hex: 0x10}");

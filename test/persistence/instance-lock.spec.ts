@@ -14,7 +14,7 @@ const never = (error: StartupError): never => {
 
 afterEach(endChildren);
 
-describeEachEngine('one server per database', (engine) => {
+describeEachEngine('LOCK: one server per database', (engine) => {
   it('refuses a second server in another process with one line that names the database and no credentials', async () => {
     const url = await engine.createUrl();
     const first = startChild('hold-instance-lock.ts', [url]);
@@ -49,8 +49,8 @@ describeEachEngine('one server per database', (engine) => {
   });
 });
 
-describeEngine('sqlite', 'one server per database', (engine) => {
-  it('makes data and lock files that nobody else may read', async () => {
+describeEngine('sqlite', 'LOCK: one server per database', (engine) => {
+  it('makes data and lock files that nobody else may read (FILE-MODE)', async () => {
     const url = await engine.createUrl({ migrated: false });
     const file = url.slice('sqlite:'.length);
     const lock = await acquireInstanceLock(parseDatabaseUrl(url), never);
@@ -59,7 +59,7 @@ describeEngine('sqlite', 'one server per database', (engine) => {
   });
 });
 
-describeEngine('postgres', 'one server per database', (engine) => {
+describeEngine('postgres', 'LOCK: one server per database', (engine) => {
   const HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2";
 
   async function withClient<T>(url: string, act: (client: pg.Client) => Promise<T>): Promise<T> {

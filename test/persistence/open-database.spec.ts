@@ -23,7 +23,7 @@ async function refusal(url: string, boundMs?: number): Promise<string> {
 }
 
 describeEngine('sqlite', 'opening a database', (engine) => {
-  it('makes missing folders with mode 0700 and every file with 0600', async () => {
+  it('makes missing folders with mode 0700 and every file with 0600 (FILE-MODE)', async () => {
     const folder = `${(await engine.createUrl()).slice('sqlite:'.length)}.folder`;
     const database = await open(`sqlite:${join(folder, 'deeper', 'clarion.db')}`);
     await database.unitOfWork.run('test', soon(), (tx) =>
@@ -61,7 +61,7 @@ describeEngine('sqlite', 'opening a database', (engine) => {
 });
 
 describeEngine('postgres', 'opening a database', (engine) => {
-  it('says in one line, without credentials, why a server cannot be used', async () => {
+  it('says in one line, without credentials (NO-SECRETS), why a server cannot be used', async () => {
     const url = new URL(await engine.createUrl());
     url.password = 's3cret';
     url.pathname = '/no_such_database';

@@ -16,7 +16,7 @@ function application(url: string) {
 }
 
 describeEachEngine('the persistence module', (engine) => {
-  it('locks, migrates and gives a unit of work and a reader, and frees all on shutdown', async () => {
+  it('LOCK: locks, migrates and gives a unit of work and a reader, and frees all on shutdown', async () => {
     const url = await engine.createUrl({ migrated: false });
     const first = await application(url).compile();
     await first.init();

@@ -22,7 +22,7 @@ describeEachEngine('the reader', (engine) => {
     expect(rows).toEqual([{ name: 'w' }]);
   });
 
-  it('gives times as ISO text with milliseconds and Z, whole numbers as numbers, and null', async () => {
+  it('gives times as ISO text with milliseconds and Z, whole numbers as numbers, and null (TIME)', async () => {
     const database = await engine.createDatabase();
     const times = ['2026-01-31T09:00:00.000Z', '2026-01-31T09:00:00.100Z', '1969-12-31T23:59:59.999Z'];
     for (const [index, at] of times.entries()) {

@@ -100,7 +100,7 @@ describeEachEngine('the unit of work', (engine) => {
     await expect(run).rejects.toBe(taken);
   });
 
-  it('keeps the values of a failed statement out of the error', async () => {
+  it('keeps the values of a failed statement out of the error (NO-SECRETS)', async () => {
     const database = await engine.createDatabase();
     await database.sql(INSERT, ['secret-id', 'secret-name', NOW]);
     const failures = [
@@ -142,7 +142,7 @@ describeEachEngine('the unit of work', (engine) => {
     expect(await ids(database)).toEqual(['a', 'b', 'c']);
   });
 
-  it('changes nothing for a caller that went away before COMMIT', async () => {
+  it('changes nothing for a caller that went away before COMMIT (CALLER-GONE)', async () => {
     const database = await engine.createDatabase();
     const caller = new AbortController();
     const deadline = Deadline.after(10_000, { callerGone: caller.signal });
