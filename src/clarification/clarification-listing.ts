@@ -9,7 +9,6 @@ import { refuseAgents } from '../tasks/authorization/task-access.js';
 import { given, pageSize } from '../tasks/page.js';
 import { parseCreatedSince } from './domain/created-since.js';
 import { bundleView, type BundleView } from './domain/views.js';
-import { findBundles } from './persistence/bundles.repository.js';
 import { listActiveBundles } from './persistence/list-active-bundles.query.js';
 
 export interface ListBundlesInput {
@@ -25,7 +24,7 @@ export interface BundlePage {
   readonly next_cursor: string;
 }
 
-/** L: what a caller may answer now, oldest first, from the rows. Two statements, however long the page. */
+/** L: what a caller may answer now, oldest first, from the rows. One statement, however long the page. */
 @Injectable()
 export class ClarificationListing {
   constructor(
@@ -40,29 +39,19 @@ export class ClarificationListing {
     const createdSince = given(input.created_since);
     const cursor = given(input.cursor);
     const limit = pageSize(input.limit);
-    const sql = this.reader.within(deadline);
-    const found = await listActiveBundles(sql, caller, {
+    const found = await listActiveBundles(this.reader.within(deadline), caller, {
       limit,
       ...(workspaceId !== undefined && { workspaceId: usableId(workspaceId) }),
       ...(createdSince !== undefined && { createdSince: parseCreatedSince(createdSince) }),
       ...(cursor !== undefined && { after: decodeCursor(cursor) }),
     });
-    const page = found.slice(0, limit);
-    const rows = await findBundles(
-      sql,
-      page.map((key) => key.pending_id),
-    );
     const now = this.clock.now();
-    // A bundle whose task was deleted between the two statements is gone; the cursor still passes it.
-    const bundles = page.flatMap((key) => {
-      const bundle = rows.get(key.pending_id);
-      return bundle === undefined ? [] : [bundleView(bundle, now)];
-    });
+    const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     return {
-      bundles,
-      count: bundles.length,
-      next_cursor: last === undefined ? '' : encodeCursor({ createdAt: last.created_at, id: last.pending_id }),
+      bundles: page.map((bundle) => bundleView(bundle.rows, now)),
+      count: page.length,
+      next_cursor: last === undefined ? '' : encodeCursor(last),
     };
   }
 }

@@ -1,3 +1,5 @@
+import { LONGEST_ID } from '../common/ids.js';
+
 /** The metadata keys that SQL may look into. */
 export type MetadataKey =
   | 'pending_id'
@@ -21,6 +23,8 @@ export interface Dialect {
   metadataText(column: string, key: MetadataKey): string;
   /** True when the key holds a JSON string that is not empty. */
   metadataIsNonEmptyText(column: string, key: MetadataKey): string;
+  /** True when the key holds a JSON string that {@link usableId} takes for an id. */
+  metadataIsId(column: string, key: MetadataKey): string;
   /** True when the key holds `true`, `"true"`, `1` or `"1"`, never NULL. */
   metadataFlag(column: string, key: MetadataKey): string;
   /** Strict JSON text of the whole document (SQLite also stores JSON5, which JSON.parse refuses). */
@@ -31,6 +35,13 @@ export interface Dialect {
   boundTexts(placeholder: `$${number}`): string;
   /** Bytewise order of an extracted text, which PostgreSQL would otherwise sort by the database's language. */
   bytewise(expression: string): string;
+  /**
+   * Appended to the sub-query of an EXISTS that is to be asked row by row, by index, in the order of the rows around it.
+   * PostgreSQL would otherwise make it a join, and by its guesses one that reads the whole table.
+   */
+  readonly rowByRow: string;
+  /** An inner join whose rows are looked up one left-hand row at a time, for the same reason. */
+  joinRowByRow(table: string, alias: string, condition: string): string;
   /** Appended to `SELECT … FROM task_sessions`: serialises per session without blocking foreign-key inserts. */
   readonly lockSession: string;
   /** Appended to `SELECT … FROM task_session_turns|messages … ORDER BY id`. */
@@ -42,12 +53,21 @@ const sqlite: Dialect = {
   metadataText: (column, key) => `json_extract(${column}, '$.${key}')`,
   metadataIsNonEmptyText: (column, key) =>
     `(COALESCE(json_type(${column}, '$.${key}'), '') = 'text' AND json_extract(${column}, '$.${key}') <> '')`,
+  // Only SQLite holds U+0000 and lone surrogates in JSON; GLOB reads the latter as U+FFFD.
+  metadataIsId: (column, key) =>
+    `CASE WHEN json_type(${column}, '$.${key}') = 'text'
+      THEN length(json_extract(${column}, '$.${key}')) BETWEEN 1 AND ${LONGEST_ID}
+        AND instr(json_extract(${column}, '$.${key}'), char(0)) = 0
+        AND json_extract(${column}, '$.${key}') NOT GLOB '*' || char(65533) || '*'
+      ELSE FALSE END`,
   // The cast keeps 1.0 out, as the text comparison does on PostgreSQL; JSON true is 1 here.
   metadataFlag: (column, key) => `COALESCE(CAST(json_extract(${column}, '$.${key}') AS TEXT), '') IN ('1', 'true')`,
   metadataDocument: (column) => `json(${column})`,
   metadataMarkedResponding: (column) => `json_set(${column}, '$.status', 'responding')`,
   boundTexts: (placeholder) => `(SELECT value FROM json_each(${placeholder}))`,
   bytewise: (expression) => expression,
+  rowByRow: '',
+  joinRowByRow: (table, alias, condition) => `JOIN ${table} ${alias} ON ${condition}`,
   // One writer: BEGIN IMMEDIATE has already serialised everything.
   lockSession: '',
   lockRows: '',
@@ -58,11 +78,20 @@ const postgres: Dialect = {
   metadataText: (column, key) => `${column}::jsonb->>'${key}'`,
   metadataIsNonEmptyText: (column, key) =>
     `(COALESCE(jsonb_typeof(${column}::jsonb->'${key}'), '') = 'string' AND ${column}::jsonb->>'${key}' <> '')`,
+  metadataIsId: (column, key) =>
+    `CASE WHEN jsonb_typeof(${column}::jsonb->'${key}') = 'string'
+      THEN char_length(${column}::jsonb->>'${key}') BETWEEN 1 AND ${LONGEST_ID}
+        AND strpos(${column}::jsonb->>'${key}', chr(65533)) = 0
+      ELSE FALSE END`,
   metadataFlag: (column, key) => `COALESCE(${column}::jsonb->>'${key}', '') IN ('1', 'true')`,
   metadataDocument: (column) => column,
   metadataMarkedResponding: (column) => `jsonb_set(${column}::jsonb, '{status}', '"responding"')::text`,
   boundTexts: (placeholder) => `(SELECT jsonb_array_elements_text(${placeholder}::jsonb))`,
   bytewise: (expression) => `(${expression}) COLLATE "C"`,
+  // An OFFSET, even of none, keeps a sub-query from being merged into what is around it.
+  rowByRow: ' OFFSET 0',
+  joinRowByRow: (table, alias, condition) =>
+    `JOIN LATERAL (SELECT * FROM ${table} ${alias} WHERE ${condition} OFFSET 0) AS ${alias} ON TRUE`,
   // Plain FOR UPDATE would block every insert whose foreign key names the session.
   lockSession: ' FOR NO KEY UPDATE',
   lockRows: ' FOR UPDATE',

@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { QueryRunner } from 'typeorm';
 import { MIGRATIONS } from '../../migrations/index.js';
+import { isPendingRow } from '../../src/clarification/persistence/active-bundle.predicate.js';
+import { isUnkeyedRow } from '../../src/clarification/persistence/list-active-bundles.query.js';
 import { dialectOf, type Engine } from '../../src/persistence/dialect.js';
 import { pendingIdIndexDefinition } from '../../src/persistence/pending-id-index.js';
 
@@ -32,11 +34,24 @@ describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migration
     );
   });
 
-  it('has the status, the flag and the order of the listing as the dialect writes them', async () => {
+  /** A predicate on the rows of `m` as an index of their table writes it. */
+  const condition = (predicate: string) => predicate.replace(/\bm\./g, '').replace(/\s+/g, ' ');
+
+  it('D4: has an open question, and the order of the listing, as the predicates write them', async () => {
     const all = await statements(engine);
-    const open = named(all, 'idx_messages_open_bundles');
-    expect(open).toContain(`(bundle_created_at, ${dialect.bytewise(pendingId)}, id)`);
-    expect(open).toContain(`COALESCE(${dialect.metadataText('metadata', 'status')}, '') IN ('', 'pending')`);
+    const isPending = condition(isPendingRow(dialect, 'm'));
+    expect(named(all, 'idx_messages_open_bundles')).toBe(
+      'CREATE INDEX IF NOT EXISTS idx_messages_open_bundles ON task_session_messages ' +
+        `(bundle_created_at, ${dialect.bytewise(pendingId)}, id) WHERE ${isPending}`,
+    );
+    expect(named(all, 'idx_messages_open_bundles_of_session')).toBe(
+      'CREATE INDEX IF NOT EXISTS idx_messages_open_bundles_of_session ON task_session_messages ' +
+        `(task_session_id, id) WHERE ${isPending}`,
+    );
+    expect(named(all, 'idx_messages_unkeyed_questions')).toBe(
+      'CREATE INDEX IF NOT EXISTS idx_messages_unkeyed_questions ON task_session_messages ' +
+        `(${inIndex}) WHERE ${condition(isUnkeyedRow('m'))}`,
+    );
     expect(named(all, 'idx_messages_delivery_intents')).toContain(
       dialect.metadataFlag('metadata', 'response_delivery_pending'),
     );

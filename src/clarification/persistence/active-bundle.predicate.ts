@@ -7,28 +7,36 @@ export function pendingIdOf(dialect: Dialect, row: string): string {
   return dialect.metadataText(`${row}.metadata`, 'pending_id');
 }
 
-/** The row is a question whose status is absent, empty or `pending`: the text of the open-bundle index's condition. */
+/** The row is one of the bundle's: the number 5 is not the name '5', though PostgreSQL gives the same text for both. */
+export function isRowOfBundle(dialect: Dialect, row: string, pendingId: string): string {
+  return `${pendingIdOf(dialect, row)} = ${pendingId} AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}`;
+}
+
+/**
+ * The row is a question whose status is absent, empty or `pending`, of a bundle that somebody can name: the text of the
+ * open-bundle indexes' condition.
+ */
 export function isPendingRow(dialect: Dialect, row: string): string {
   return `${row}.type = 'clarification_request'
-    AND COALESCE(${dialect.metadataText(`${row}.metadata`, 'status')}, '') IN ('', 'pending')`;
+    AND COALESCE(${dialect.metadataText(`${row}.metadata`, 'status')}, '') IN ('', 'pending')
+    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}`;
 }
 
 /**
  * THE activeness rule (D4), true for each pending row of an active bundle; a bundle is active when it has one. The row
  * is pending, its session has not ended, its turn is the session's current one, and no row of its bundle has another
- * type, session or turn. `row` is an alias of task_session_messages.
+ * type, session or turn. `row` is an alias of
+ * task_session_messages.
  *
  * The claim, the listing, the workflow guard, detach, expire, cancel and every pending-action field ask this and
  * nothing else.
  */
 export function isActiveBundleRow(dialect: Dialect, row: string): string {
-  const pendingId = pendingIdOf(dialect, row);
   return `${isPendingRow(dialect, row)}
-    AND COALESCE(${pendingId}, '') <> ''
-    AND ${isSessionOpen(`${row}.task_session_id`)}
     AND ${row}.turn_id = ${currentTurnId(dialect, `${row}.task_session_id`)}
+    AND ${isSessionOpen(`${row}.task_session_id`)}
     AND NOT EXISTS (SELECT 1 FROM task_session_messages odd
-      WHERE ${pendingIdOf(dialect, 'odd')} = ${pendingId}
+      WHERE ${isRowOfBundle(dialect, 'odd', pendingIdOf(dialect, row))}
         AND (odd.type <> 'clarification_request' OR odd.task_session_id <> ${row}.task_session_id
-          OR odd.turn_id <> ${row}.turn_id))`;
+          OR odd.turn_id <> ${row}.turn_id)${dialect.rowByRow})`;
 }

@@ -21,7 +21,7 @@ export async function sessionsWithActiveBundle(
     `SELECT s.id AS session_id, s.task_id, s.is_primary FROM task_sessions s
      WHERE s.task_id IN (${taskIds.map((_, index) => `$${index + 1}`).join(', ')})
        AND EXISTS (SELECT 1 FROM task_session_messages m
-         WHERE m.task_session_id = s.id AND ${isActiveBundleRow(sql.dialect, 'm')})`,
+         WHERE m.task_session_id = s.id AND ${isActiveBundleRow(sql.dialect, 'm')}${sql.dialect.rowByRow})`,
     taskIds,
   );
   return rows;

@@ -5,17 +5,17 @@ import { composeMetadata, type BundleChange } from '../domain/bundle-metadata.js
 import { inD2Order, readBundleRow, type BundleRow, type StoredRow } from '../domain/bundle.js';
 import { isActiveBundleRow, pendingIdOf } from './active-bundle.predicate.js';
 
-/** The columns of a {@link StoredRow} for `m`, an alias of task_session_messages. */
-function columns(dialect: Dialect): string {
-  return `m.id, m.task_session_id, m.task_id, m.turn_id, m.type, m.created_at, m.updated_at,
-    ${dialect.metadataDocument('m.metadata')} AS metadata,
-    (SELECT os.task_id FROM task_sessions os WHERE os.id = m.task_session_id) AS session_task_id`;
+/** The columns of a {@link StoredRow} for `row`, an alias of task_session_messages. */
+export function storedRowColumns(dialect: Dialect, row: string): string {
+  return `${row}.id, ${row}.task_session_id, ${row}.task_id, ${row}.turn_id, ${row}.type, ${row}.created_at, ${row}.updated_at,
+    ${dialect.metadataDocument(`${row}.metadata`)} AS metadata,
+    (SELECT rs.task_id FROM task_sessions rs WHERE rs.id = ${row}.task_session_id) AS session_task_id`;
 }
 
 /** The questions of a bundle in D2 order; empty when there is no such bundle. */
 export async function findBundle(sql: SqlExecutor, pendingId: string): Promise<BundleRow[]> {
   const { rows } = await sql.query<StoredRow>(
-    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
+    `SELECT ${storedRowColumns(sql.dialect, 'm')} FROM task_session_messages m
      WHERE ${pendingIdOf(sql.dialect, 'm')} = $1 AND m.type = 'clarification_request'
      ORDER BY m.created_at, m.id`,
     [pendingId],
@@ -31,7 +31,7 @@ export interface BundleStanding {
 /** The bundle, and whether it is active (D4) at the same instant. */
 export async function findBundleStanding(sql: SqlExecutor, pendingId: string): Promise<BundleStanding> {
   const { rows } = await sql.query<StoredRow & { is_active: number }>(
-    `SELECT ${columns(sql.dialect)}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
+    `SELECT ${storedRowColumns(sql.dialect, 'm')}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
      FROM task_session_messages m
      WHERE ${pendingIdOf(sql.dialect, 'm')} = $1 AND m.type = 'clarification_request'
      ORDER BY m.created_at, m.id`,
@@ -43,7 +43,7 @@ export async function findBundleStanding(sql: SqlExecutor, pendingId: string): P
 /** The bundle with its rows locked in id order; the caller holds the session's lock. */
 export async function lockBundle(sql: SqlExecutor, pendingId: string): Promise<BundleRow[]> {
   const { rows } = await sql.query<StoredRow>(
-    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
+    `SELECT ${storedRowColumns(sql.dialect, 'm')} FROM task_session_messages m
      WHERE ${pendingIdOf(sql.dialect, 'm')} = $1 AND m.type = 'clarification_request'
      ORDER BY m.id${sql.dialect.lockRows}`,
     [pendingId],
@@ -57,7 +57,7 @@ export async function lockActiveRows(sql: SqlExecutor, sessionId: string, pendin
   if (pendingId !== undefined) params.push(pendingId);
   const onlyThis = pendingId === undefined ? '' : `AND ${pendingIdOf(sql.dialect, 'm')} = $2`;
   const { rows } = await sql.query<StoredRow>(
-    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
+    `SELECT ${storedRowColumns(sql.dialect, 'm')} FROM task_session_messages m
      WHERE m.task_session_id = $1 ${onlyThis} AND ${isActiveBundleRow(sql.dialect, 'm')}
      ORDER BY m.id${sql.dialect.lockRows}`,
     params,
@@ -68,7 +68,7 @@ export async function lockActiveRows(sql: SqlExecutor, sessionId: string, pendin
 /** The questions of a turn, each bundle's rows with whether the bundle is active. */
 export async function findBundlesOfTurn(sql: SqlExecutor, turnId: string): Promise<BundleStanding[]> {
   const { rows } = await sql.query<StoredRow & { is_active: number }>(
-    `SELECT ${columns(sql.dialect)}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
+    `SELECT ${storedRowColumns(sql.dialect, 'm')}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
      FROM task_session_messages m WHERE m.turn_id = $1 AND m.type = 'clarification_request'
      ORDER BY m.created_at, m.id`,
     [turnId],
@@ -83,27 +83,6 @@ export async function findBundlesOfTurn(sql: SqlExecutor, turnId: string): Promi
   }
   bundles.delete('');
   return [...bundles.values()];
-}
-
-/** The rows of several bundles in one statement, by pending id. */
-export async function findBundles(
-  sql: SqlExecutor,
-  pendingIds: readonly string[],
-): Promise<ReadonlyMap<string, BundleRow[]>> {
-  const bundles = new Map<string, BundleRow[]>();
-  if (pendingIds.length === 0) return bundles;
-  const { rows } = await sql.query<StoredRow>(
-    `SELECT ${columns(sql.dialect)} FROM task_session_messages m
-     WHERE ${pendingIdOf(sql.dialect, 'm')} IN (${placeholders(pendingIds.length, 1)})
-       AND m.type = 'clarification_request'`,
-    pendingIds,
-  );
-  for (const row of rows.map(readBundleRow)) {
-    const bundle = bundles.get(row.pendingId);
-    if (bundle === undefined) bundles.set(row.pendingId, [row]);
-    else bundle.push(row);
-  }
-  return bundles;
 }
 
 /** Moves the rows in one statement, leaving updated_at alone when it is null. Whoever calls holds their locks and has checked what the move relies on. */
@@ -129,8 +108,4 @@ export async function changeRows(
 /** A row whose pending id is not text (PostgreSQL would find the number 5 by '5') belongs to no bundle. */
 function read(rows: readonly StoredRow[], pendingId: string): BundleRow[] {
   return inD2Order(rows.map(readBundleRow).filter((row) => row.pendingId === pendingId));
-}
-
-function placeholders(count: number, first: number): string {
-  return Array.from({ length: count }, (_, index) => `$${first + index}`).join(', ');
 }

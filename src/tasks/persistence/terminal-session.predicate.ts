@@ -4,5 +4,5 @@ const TERMINAL = TERMINAL_SESSION_STATES.map((state) => `'${state}'`).join(', ')
 
 /** The session that `sessionId` (a column) names exists and has not reached a final state. */
 export function isSessionOpen(sessionId: string): string {
-  return `EXISTS (SELECT 1 FROM task_sessions os WHERE os.id = ${sessionId} AND os.state NOT IN (${TERMINAL}))`;
+  return `COALESCE((SELECT os.state FROM task_sessions os WHERE os.id = ${sessionId}), '') NOT IN ('', ${TERMINAL})`;
 }
