@@ -8,7 +8,7 @@ export function isAuthoritativeTurn(dialect: Dialect, turn: string): string {
   const metadata = `${turn}.metadata`;
   return `NOT (${dialect.metadataFlag(metadata, 'prompt_dispatch_pending')}
     AND NOT ${dialect.metadataFlag(metadata, 'prompt_dispatch_attempted')}
-    AND NOT EXISTS (SELECT 1 FROM task_session_messages rm WHERE rm.turn_id = ${turn}.id))`;
+    AND NOT EXISTS (SELECT 1 FROM task_session_messages rm WHERE rm.turn_id = ${turn}.id${dialect.rowByRow}))`;
 }
 
 /**
