@@ -1,6 +1,8 @@
 import type { DomainErrorCode } from '../common/domain-error.js';
 import { UnauthorizedError } from '../common/domain-error.js';
+import { validateInput } from '../common/input/validate-input.js';
 import type { Success } from '../http/contract.js';
+import { readQuery } from '../http/read-query.js';
 import type { PipelineRequest } from '../http/pipeline-request.js';
 import type { Arrival } from './sdk/exchange.js';
 import type { Surface } from './tools/tool.js';
@@ -28,9 +30,16 @@ export const MCP_ERRORS: readonly DomainErrorCode[] = [
   'temporarily_unavailable',
 ];
 
-/** What the endpoint needs to know of a request that the pipeline and the access guard have let through. */
+class NoQuery {}
+
+/**
+ * What the endpoint needs to know of a request that the pipeline and the access guard have let through.
+ *
+ * @throws ValidationError for a query, of which there is none
+ */
 export function arrivalOn(surface: Surface, request: PipelineRequest): Arrival {
   const { caller, deadline, requestId } = request;
+  validateInput(NoQuery, readQuery(request.url, NoQuery), 'query');
   if (caller === undefined) throw new UnauthorizedError('an access token is required');
   const base = { surface, caller, deadline, requestId };
   return surface === 'session' ? { ...base, sessionId: String(request.params['sessionId']) } : base;

@@ -75,7 +75,7 @@ describeEachEngine('MCP on the whole product', (engine) => {
 
   const waiters = () => running.app.get(WaiterRegistry).size;
 
-  it('an agent asks and blocks, somebody outside lists and answers, and the agent gets it in the same call', async () => {
+  it('N4, R12: an agent asks and blocks, somebody outside lists and answers, the agent gets it in the same call; who comes later is told', async () => {
     await start();
     const session = await newSession();
     const agent = await connectMcp(running.url, session.path);
@@ -423,6 +423,22 @@ describeEachEngine('MCP on the whole product', (engine) => {
     expect(new Set(results.map((result) => JSON.stringify(result['response']))).size).toBe(1);
     const [winner] = (results[0]?.['response'] as { answers: { custom_text: string }[] }).answers;
     expect((await asked).value).toMatchObject({ q1: { custom_text: winner?.custom_text } });
+  });
+
+  it('UNKNOWN-FIELDS, ORDER: neither surface takes a query, which is told after access', async () => {
+    await start();
+    const session = await newSession();
+    const post = async (path: string) => {
+      const { status, body } = await running.http.post(path).set(JSON_HEADERS).send(INITIALIZE);
+      return [status, body];
+    };
+    const refused = [400, { error: 'sesion is not a known field', code: 'validation_failed' }];
+    expect(await post('/mcp?sesion=1')).toEqual(refused);
+    expect(await post(`${session.path}?sesion=1`)).toEqual(refused);
+    expect(await post('/mcp/sessions/missing?sesion=1')).toEqual([
+      404,
+      { error: 'session not found', code: 'not_found' },
+    ]);
   });
 
   it('HOST-ORIGIN: a foreign Host or Origin is refused on both surfaces', async () => {

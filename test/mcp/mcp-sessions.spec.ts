@@ -1,4 +1,9 @@
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { Deadline } from '../../src/common/deadline.js';
 import { McpSessions } from '../../src/mcp/sdk/mcp-sessions.js';
 import { ANA, as, BEN, INITIALIZE, messagesOf, startEndpoint } from './support/endpoint-server.js';
 import type { EndpointServer } from './support/endpoint-server.js';
@@ -97,6 +102,32 @@ describe('MCP-SESSION: an MCP session id', () => {
     expect((await server.post(INITIALIZE, { ...as(ANA), accept: 'application/json' })).status).toBe(406);
     expect(sessions.size).toBe(0);
   });
+});
+
+it('MCP-GONE: nothing is begun for a client that left before its request was looked at', async () => {
+  const sessions = new McpSessions();
+  let calls = 0;
+  server = await startEndpoint([fakeTool('count', () => ({ calls: (calls += 1) }))], { sessions });
+  const left = async (body: unknown, headers: Record<string, string>) => {
+    const front = createServer();
+    front.listen(0, '127.0.0.1');
+    await once(front, 'listening');
+    const { port } = front.address() as AddressInfo;
+    const request = httpRequest({ port, method: 'POST', headers }).on('error', () => undefined);
+    request.end();
+    const [req, res] = (await once(front, 'request')) as [IncomingMessage, ServerResponse];
+    request.destroy();
+    await once(res, 'close');
+    front.close();
+    const arrival = { surface: 'external', caller: ANA, deadline: Deadline.after(5_000), requestId: 'r' } as const;
+    await server.endpoint.post(arrival, req, res, body);
+  };
+  await left(INITIALIZE, {});
+  expect(sessions.size).toBe(0);
+  const id = await open(ANA);
+  await left({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'count' } }, { 'mcp-session-id': id });
+  expect(calls).toBe(0);
+  expect(sessions.all().map((session) => session.isCalling)).toEqual([false]);
 });
 
 describe('MCP-SESSION: the number of MCP sessions', () => {

@@ -79,6 +79,8 @@ export class McpSession implements ToolServerHost {
 
   /** Resolves when the reply has been written, however long its stream lasts. */
   async handle(exchange: Exchange): Promise<void> {
+    // The client left before we came to it: its close has been told already, and nothing may begin on its behalf.
+    if (exchange.res.closed) return;
     this.connections += 1;
     for (const { id } of exchange.requests) this.exchanges.set(id, exchange);
     exchange.onClose((written) => {
