@@ -1,57 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import ts from 'typescript';
 import { REQUIREMENTS } from './requirements.js';
+import { titlesIn, wordsOf } from './support/cited-rules.js';
 
 const TESTS = import.meta.dirname;
-
-interface CitingTitle {
-  readonly file: string;
-  readonly title: string;
-}
-
-/** Every title of a test that runs, with its file. */
-function titlesIn(file: string, text: string): CitingTitle[] {
-  const titles: CitingTitle[] = [];
-  const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node)) {
-      const names = namesOf(node.expression);
-      const [title] = node.arguments;
-      const isTest = /^(it|test|describe)([A-Z]|$)/.test(names[0] ?? '');
-      const runs = !names.some((name) => name === 'skip' || name === 'todo');
-      if (isTest && !runs) return;
-      if (isTest && title !== undefined) titles.push({ file, title: literalText(title) });
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(ts.createSourceFile(file, text, ts.ScriptTarget.ES2023, false));
-  return titles.filter(({ title }) => title !== '');
-}
-
-/** `it.each(table)` is called like `it`: the names from the left, through calls and tagged tables. */
-function namesOf(callee: ts.Expression): string[] {
-  if (ts.isIdentifier(callee)) return [callee.text];
-  if (ts.isPropertyAccessExpression(callee)) return [...namesOf(callee.expression), callee.name.text];
-  if (ts.isCallExpression(callee)) return namesOf(callee.expression);
-  if (ts.isTaggedTemplateExpression(callee)) return namesOf(callee.tag);
-  return [];
-}
-
-/** What of a title stands in the source; an inserted value cannot cite. */
-function literalText(title: ts.Node): string {
-  if (ts.isStringLiteralLike(title)) return title.text;
-  if (ts.isTemplateExpression(title)) {
-    return [title.head.text, ...title.templateSpans.map((span) => span.literal.text)].join('…');
-  }
-  if (ts.isBinaryExpression(title)) return literalText(title.left) + literalText(title.right);
-  return '';
-}
-
-/** Whole words only: L1 is not cited by L1c, nor X by X-Request-Id. */
-function wordsOf(title: string): string[] {
-  return title.match(/[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*/g) ?? [];
-}
 
 const ids = new Set(Object.keys(REQUIREMENTS));
 const families = new Set([...ids].filter((id) => id.includes('-')).map((id) => id.slice(0, id.indexOf('-'))));
@@ -101,8 +54,9 @@ describe('reading titles', () => {
         test.each\`x\`(\`D \${1} E\`, () => {});
         it('F ' + "G", async () => { expect(call('no title')).toBe('no title'); iterate('no title'); });
         it(TITLE, () => {});
-      });`;
-    expect(read(source)).toEqual(['A', 'B', 'C %s', 'D … E', 'F G']);
+      });
+      describeEngine('sqlite', 'H', (engine) => {});`;
+    expect(read(source)).toEqual(['A', 'B', 'C %s', 'D … E', 'F G', 'H']);
   });
 
   it('counts none that does not run', () => {

@@ -102,6 +102,8 @@ describe('an answer', () => {
 
   it('N8b: 2000 code points pass untrimmed and uncounted in UTF-16', () => {
     const text = ` ${'😀'.repeat(1998)} `;
+    expect(fieldOf({ answers: [answer(0, [], text)] }, bundle(1))).toBe('accepted');
+    expect(fieldOf({ rejected: true, reject_reason: text })).toBe('accepted');
     expect(validateOutcome({ answers: [answer(0, [], text)] }, bundle(1))).toMatchObject({
       answers: [{ custom_text: text }],
     });
@@ -152,24 +154,35 @@ describe('a bundle that cannot be answered', () => {
 });
 
 describe('any input', () => {
-  it('N8d: is an outcome or one ValidationError that names its field, never anything else', () => {
-    const rows = bundle(3);
-    const ids = fc.constantFrom('q1', 'q2', 'q3', 'q4', '', '__proto__');
-    const options = fc.constantFrom('q1_opt1', 'q2_opt2', 'q3_opt3', 'x');
-    const near = fc.record(
-      {
-        answers: fc.array(
-          fc.record(
-            { question_id: ids, selected_options: fc.array(options), custom_text: fc.string({ unit: 'binary' }) },
-            { requiredKeys: ['question_id'] },
-          ),
-          { maxLength: 4 },
+  const rows = bundle(3);
+  const ids = fc.constantFrom('q1', 'q2', 'q3', 'q4', '', '__proto__');
+  const options = fc.constantFrom('q1_opt1', 'q2_opt2', 'q3_opt3', 'x');
+  /** Known fields only, with the right types. */
+  const near = fc.record(
+    {
+      answers: fc.array(
+        fc.record(
+          { question_id: ids, selected_options: fc.array(options), custom_text: fc.string({ unit: 'binary' }) },
+          { requiredKeys: ['question_id'] },
         ),
-        rejected: fc.boolean(),
-        reject_reason: fc.constantFrom('', ' ', 'why'),
-      },
-      { requiredKeys: [] },
+        { maxLength: 4 },
+      ),
+      rejected: fc.boolean(),
+      reject_reason: fc.constantFrom('', ' ', 'why'),
+    },
+    { requiredKeys: [] },
+  );
+
+  it('N8d: what is refused in an entry is named by its place', () => {
+    const place = /^(accepted|answers|reject_reason|answers\[\d\]\.(question_id|custom_text|selected_options\[\d+\]))$/;
+    fc.assert(
+      fc.property(near, (raw) => {
+        expect(fieldOf(raw, rows)).toMatch(place);
+      }),
     );
+  });
+
+  it('N8d: is an outcome or one ValidationError that names its field, never anything else', () => {
     fc.assert(
       fc.property(fc.oneof(near, jsonNear(OUTCOME_SCHEMA), fc.jsonValue()), (raw) => {
         expect(fieldOf(raw, rows)).not.toBe('');

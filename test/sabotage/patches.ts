@@ -1,0 +1,6 @@
+import { ASKING } from './patches/asking.js';
+import { OUTCOMES } from './patches/outcomes.js';
+import { ROWS } from './patches/rows.js';
+import type { Patch } from './patch.js';
+
+export const PATCHES: readonly Patch[] = [...ROWS, ...OUTCOMES, ...ASKING];
