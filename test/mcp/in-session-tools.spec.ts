@@ -151,7 +151,7 @@ describe('ask_user_question_kandev', () => {
     await start();
     const asked = ask();
     await clarification.untilWaiting(1);
-    await server.endpoint.onModuleDestroy();
+    await server.stop();
     expect((await asked).structuredContent).toMatchObject({ status: 'pending', pending_id: 'pending-1' });
   });
 

@@ -263,6 +263,19 @@ describe('a held tool call', () => {
     expect(messages.find((message) => message.id === 2)).toMatchObject({ result: { structuredContent: { ok: true } } });
   });
 
+  it('may end by itself when the service stops, before it is ended', async () => {
+    const gate = new Gate();
+    server = await startEndpoint([fakeTool('hold', gate.handler)], { shutdownPatienceMs: 60_000 });
+    const client = await server.connect();
+    const held = client.callTool({ name: 'hold' });
+    const { call, open } = await gate.arrival(0);
+    const stopped = server.stop();
+    expect(call.signal.aborted).toBe(false);
+    open({ ok: true });
+    expect(await held).toMatchObject({ structuredContent: { ok: true } });
+    await stopped;
+  });
+
   it('tells whether its reply was written out', async () => {
     const gate = new Gate();
     server = await startEndpoint([fakeTool('hold', gate.handler)]);

@@ -206,7 +206,7 @@ describe('an MCP stream', () => {
     const id = await open(ANA);
     const headers = { ...as(ANA), 'mcp-session-id': id, accept: 'text/event-stream' };
     const stream = await fetch(`${server.url}/mcp`, { headers });
-    await server.endpoint.onModuleDestroy();
+    await server.stop();
     expect(await stream.text()).toBe('');
     const refused = await server.post(INITIALIZE, as(ANA));
     expect([refused.status, await refused.json()]).toEqual([

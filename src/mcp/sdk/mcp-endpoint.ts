@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { OnModuleDestroy } from '@nestjs/common';
+import type { BeforeApplicationShutdown, OnModuleDestroy } from '@nestjs/common';
 import {
   ErrorCode,
   isInitializeRequest,
@@ -32,18 +32,20 @@ export interface McpEndpointSetup {
   readonly log: Pick<Log, 'error'>;
   readonly sessions?: McpSessions;
   readonly keepAliveMs?: number;
+  readonly shutdownPatienceMs?: number;
 }
 
-/** How long the replies that end the held calls may take to be written out at shutdown. */
+/** How long calls may end by themselves at shutdown, and then how long their replies may take to be written out. */
+const SHUTDOWN_PATIENCE_MS = 1_000;
 const FAREWELL_MS = 2_000;
 
 /**
  * MCP over Streamable HTTP for both surfaces. It gets requests that have been authenticated and parsed, from callers
  * who may use the surface and, on `session`, the session in the path.
  */
-export class McpEndpoint implements OnModuleDestroy {
+export class McpEndpoint implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly sessions: McpSessions;
-  private isShuttingDown = false;
+  private closing: Promise<void> | undefined;
 
   constructor(private readonly setup: McpEndpointSetup) {
     this.sessions = setup.sessions ?? new McpSessions();
@@ -80,16 +82,29 @@ export class McpEndpoint implements OnModuleDestroy {
     await session.handle(new Exchange(arrival, req, res, undefined));
   }
 
-  /** Held calls end with `pending`, then every stream is closed: the HTTP server waits for both before it stops. */
-  async onModuleDestroy(): Promise<void> {
-    this.isShuttingDown = true;
-    const calls = this.sessions.all().flatMap((session) => session.openCalls);
+  /** Begins no more and ends what is open, in the background: the features end their waits in the same phase. */
+  onModuleDestroy(): void {
+    this.closing ??= this.endEverything();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.closing;
+  }
+
+  /**
+   * Lets the calls under way be answered, at first by themselves, so that a confirmation that counts on one can finish;
+   * then with `pending`. Streams are closed behind them, because the HTTP server waits for every connection.
+   */
+  private async endEverything(): Promise<void> {
+    const sessions = this.sessions.all();
+    await Promise.all(sessions.filter((session) => !session.isCalling).map((session) => session.close()));
+    const calls = sessions.flatMap((session) => session.openCalls);
     const replies = calls.map((call) => new Promise<boolean>((resolve) => call.onReply(resolve)));
-    for (const call of calls) call.end(new ShuttingDown());
-    let farewell: NodeJS.Timeout | undefined;
-    const timeUp = new Promise((resolve) => (farewell = setTimeout(resolve, FAREWELL_MS)));
-    await Promise.race([Promise.all(replies), timeUp]);
-    clearTimeout(farewell);
+    const replied = Promise.all(replies);
+    if (!(await isOverWithin(replied, this.setup.shutdownPatienceMs ?? SHUTDOWN_PATIENCE_MS))) {
+      for (const call of calls) call.end(new ShuttingDown());
+      await isOverWithin(replied, FAREWELL_MS);
+    }
     await Promise.all(this.sessions.all().map((session) => session.close()));
   }
 
@@ -127,7 +142,6 @@ export class McpEndpoint implements OnModuleDestroy {
     const stopWatching = this.setup.watchCaller(caller, () =>
       call.end(new UnauthorizedError('the access token is no longer valid')),
     );
-    if (this.isShuttingDown) call.end(new ShuttingDown());
     try {
       const result = await tool.handler(input ?? {}, {
         caller,
@@ -162,7 +176,7 @@ export class McpEndpoint implements OnModuleDestroy {
   }
 
   private assertRunning(): void {
-    if (this.isShuttingDown) throw new TemporarilyUnavailableError('the service is shutting down');
+    if (this.closing !== undefined) throw new TemporarilyUnavailableError('the service is shutting down');
   }
 }
 
@@ -181,6 +195,16 @@ function identityOf(caller: Caller): string {
       return caller.userId;
     case 'agent':
       return caller.sessionId;
+  }
+}
+
+async function isOverWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), milliseconds)));
+  try {
+    return await Promise.race([work.then(() => true as const), timeUp]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -33,10 +33,12 @@ export interface EndpointServer {
   readonly watchers: () => number;
   connect(path?: string, headers?: Record<string, string>): Promise<Client>;
   post(body: unknown, headers?: Record<string, string>, path?: string, signal?: AbortSignal): Promise<Response>;
+  /** As when the application stops. */
+  stop(): Promise<void>;
   close(): Promise<void>;
 }
 
-type Overrides = Partial<Pick<McpEndpointSetup, 'hold' | 'sessions' | 'keepAliveMs' | 'log'>>;
+type Overrides = Partial<Pick<McpEndpointSetup, 'hold' | 'sessions' | 'keepAliveMs' | 'log' | 'shutdownPatienceMs'>>;
 
 /** The endpoint on a real HTTP server, with nothing else of the application. */
 export async function startEndpoint(tools: readonly Tool[], overrides: Overrides = {}): Promise<EndpointServer> {
@@ -54,9 +56,14 @@ export async function startEndpoint(tools: readonly Tool[], overrides: Overrides
       return () => watched.delete(onEnded);
     },
     log: { error: () => undefined },
+    shutdownPatienceMs: 1,
     ...overrides,
   });
   const server = createServer((req, res) => void serve(endpoint, req, res));
+  const stop = async () => {
+    endpoint.onModuleDestroy();
+    await endpoint.beforeApplicationShutdown();
+  };
   const clients: Client[] = [];
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -64,6 +71,7 @@ export async function startEndpoint(tools: readonly Tool[], overrides: Overrides
     url,
     endpoint,
     watchers: () => watched.size,
+    stop,
     revoke: (caller) => {
       for (const [onEnded, key] of [...watched]) if (key === JSON.stringify(caller)) onEnded();
     },
@@ -83,7 +91,7 @@ export async function startEndpoint(tools: readonly Tool[], overrides: Overrides
       }),
     close: async () => {
       await Promise.all(clients.map((client) => client.close()));
-      await endpoint.onModuleDestroy();
+      await stop();
       await closed(server);
     },
   };
