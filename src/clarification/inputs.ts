@@ -1,16 +1,16 @@
-import { IntegerField, TextField } from '../common/input/fields.js';
+import { IdField, IntegerField, TextField } from '../common/input/fields.js';
 import { BundleInput } from './domain/new-bundle.js';
 
 export class CreateBundleInput extends BundleInput {
-  @TextField({ min: 1, max: 128, description: 'The session whose agent asks.' })
+  @IdField({ description: 'The session whose agent asks.' })
   session_id!: string;
 
-  @TextField({ max: 128, optional: true, description: "The session's task; only checked." })
+  @IdField({ optional: true, description: "The session's task; only checked." })
   task_id?: string;
 }
 
 export class ListBundlesInput {
-  @TextField({ max: 128, optional: true, description: 'Only questions of this workspace; it only narrows.' })
+  @IdField({ optional: true, description: 'Only questions of this workspace; it only narrows.' })
   workspace_id?: string;
 
   @TextField({

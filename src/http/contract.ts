@@ -5,7 +5,7 @@ import type { ObjectSchema } from '../common/input/field-rules.js';
 import type { InputClass } from '../common/input/fields.js';
 
 /** What an id names; the features say who may see it ({@link AccessPolicies}). */
-export type AccessKind = 'workspace' | 'task' | 'session' | 'bundle';
+export type AccessKind = 'workspace' | 'task' | 'session' | 'turn' | 'bundle';
 
 /** Where the id comes from. An optional one that is absent or `''` names nothing and is not checked. */
 export type IdSource = { readonly param: string } | { readonly body: string; readonly optional?: boolean };

@@ -1,4 +1,4 @@
-import { BooleanField, ChoiceField, IntegerField, ObjectField, TextField } from '../common/input/fields.js';
+import { BooleanField, ChoiceField, IdField, IntegerField, ObjectField, TextField } from '../common/input/fields.js';
 import { SESSION_STATES, type SessionState } from './domain/session-state.js';
 
 const MAX_NAME = 200;
@@ -25,8 +25,7 @@ export class CreateTaskInput {
   @TextField({ max: MAX_DESCRIPTION, optional: true })
   description?: string;
 
-  @TextField({
-    max: 128,
+  @IdField({
     optional: true,
     description: 'Required when authentication is enforced, where "" makes a task that everybody sees.',
   })
@@ -34,7 +33,7 @@ export class CreateTaskInput {
 }
 
 export class ListTasksInput {
-  @TextField({ max: 128, optional: true, description: 'Only tasks of this workspace; it only narrows.' })
+  @IdField({ optional: true, description: 'Only tasks of this workspace; it only narrows.' })
   workspace_id?: string;
 
   @TextField(CURSOR)
@@ -86,10 +85,10 @@ export class ListMessagesInput {
 }
 
 export class ConversationInput {
-  @TextField({ min: 1, max: 128, description: 'The task whose messages to read.' })
+  @IdField({ description: 'The task whose messages to read.' })
   task_id!: string;
 
-  @TextField({ max: 128, optional: true, description: 'Only the messages of this session of it.' })
+  @IdField({ optional: true, description: 'Only the messages of this session of it.' })
   session_id?: string;
 
   @TextField(CURSOR)

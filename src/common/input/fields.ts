@@ -8,6 +8,7 @@ import {
   IsIn,
   IsInt,
   IsObject,
+  IsString,
   Max,
   Min,
   ValidateBy,
@@ -55,6 +56,16 @@ export function TextField(options: FieldOptions & TextRules = {}): PropertyDecor
   assertUsablePattern(options);
   const rule = problemRule('text', (value) => textProblem(value, options));
   return declare({ kind: 'scalar', scalar: 'text', schema: textSchema(options), ...common(options) }, [rule]);
+}
+
+/**
+ * The id of something that the caller names. Any text at all: one that cannot be an id is not found like any other
+ * (`usableId`), so that no answer tells the two apart (A3).
+ */
+export function IdField(options: FieldOptions = {}): PropertyDecorator {
+  return declare({ kind: 'scalar', scalar: 'text', schema: { type: 'string' }, ...common(options) }, [
+    IsString({ message: 'must be text' }),
+  ]);
 }
 
 export function IntegerField(options: FieldOptions & { readonly min?: number; readonly max?: number } = {}) {

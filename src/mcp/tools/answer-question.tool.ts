@@ -3,7 +3,7 @@ import type { Response } from '../../clarification/domain/bundle.js';
 import { OUTCOME_SCHEMA } from '../../clarification/domain/outcome-input.js';
 import { ResolutionView } from '../../clarification/schemas.js';
 import type { Deadline } from '../../common/deadline.js';
-import { TextField } from '../../common/input/fields.js';
+import { IdField } from '../../common/input/fields.js';
 import type { ObjectSchema } from '../../common/input/field-rules.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import type { Caller } from '../../identity/caller.js';
@@ -24,9 +24,8 @@ export interface Answering {
   }>;
 }
 
-/** Any text: one that cannot be an id is not found, like any other that names nothing. */
 class AnsweredBundle {
-  @TextField({
+  @IdField({
     description: 'The pending_id of the bundle, as list_pending_questions_kandev gives it.',
     example: '0b8f0c9e-4a53-4c43-9a6d-0d4f6b1f7a11',
   })

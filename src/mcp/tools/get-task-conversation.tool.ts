@@ -2,6 +2,7 @@ import type { Deadline } from '../../common/deadline.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import type { Caller } from '../../identity/caller.js';
 import { ConversationInput } from '../../tasks/inputs.js';
+import { given } from '../../tasks/page.js';
 import { MessagePageView } from '../../tasks/views.js';
 import { toolInputAfterAccess } from './tool-input.js';
 import type { Tool } from './tool.js';
@@ -18,6 +19,8 @@ export interface ConversationReading {
 export interface TaskReading {
   /** @throws NotFoundError */
   task(caller: Caller, taskId: string, deadline: Deadline): Promise<unknown>;
+  /** @throws NotFoundError, also for a session of another task */
+  sessionOfTask(caller: Caller, taskId: string, sessionId: string, deadline: Deadline): Promise<unknown>;
 }
 
 export function getTaskConversationTool(conversation: ConversationReading, access: TaskReading): Tool {
@@ -35,10 +38,14 @@ export function getTaskConversationTool(conversation: ConversationReading, acces
     outputSchema: MessagePageView,
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     handler: async (raw, call) => {
-      const { task_id: taskId, ...page } = await toolInputAfterAccess(ConversationInput, raw, 'task_id', (id) =>
-        access.task(call.caller, id, call.deadline),
-      );
-      return conversation.listOfTask(call.caller, taskId, page, call.deadline);
+      const { caller, deadline } = call;
+      const { task_id: taskId, ...page } = await toolInputAfterAccess(ConversationInput, raw, async (named) => {
+        if (named.task_id === undefined) return;
+        await access.task(caller, named.task_id, deadline);
+        const sessionId = given(named.session_id);
+        if (sessionId !== undefined) await access.sessionOfTask(caller, named.task_id, sessionId, deadline);
+      });
+      return conversation.listOfTask(caller, taskId, page, deadline);
     },
   };
 }

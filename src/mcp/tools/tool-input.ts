@@ -11,28 +11,27 @@ export function toolInput<T extends object>(type: InputClass<T>, raw: unknown): 
 
 /**
  * The same for an input that names something the caller may not see: that is told before what is wrong with the rest
- * (404 before 400, A3). `authorise` is asked only then; otherwise whoever uses the input asks.
+ * (404 before 400, A3). `authorise` is asked only then, with whatever text there is; otherwise whoever uses the input asks.
  *
  * @throws ValidationError; what `authorise` throws
  */
 export async function toolInputAfterAccess<T extends object>(
   type: InputClass<T>,
   raw: unknown,
-  idField: keyof T & string,
-  authorise: (id: string) => Promise<unknown>,
+  authorise: (named: { readonly [Field in keyof T]?: string }) => Promise<unknown>,
 ): Promise<T> {
   try {
     return toolInput(type, raw);
   } catch (error) {
-    const id = textIn(raw, idField);
-    if (id !== undefined) await authorise(id);
+    await authorise(textsIn(raw));
     throw error;
   }
 }
 
-/** The text that a member of the raw input is, if it is one. */
-export function textIn(raw: unknown, field: string): string | undefined {
-  if (typeof raw !== 'object' || raw === null || !Object.hasOwn(raw, field)) return undefined;
-  const value = (raw as Record<string, unknown>)[field];
-  return typeof value === 'string' ? value : undefined;
+/** The members of the raw input that are text. */
+function textsIn<T extends object>(raw: unknown): { readonly [Field in keyof T]?: string } {
+  if (typeof raw !== 'object' || raw === null) return {};
+  return Object.fromEntries(Object.entries(raw).filter(([, value]) => typeof value === 'string')) as {
+    readonly [Field in keyof T]?: string;
+  };
 }

@@ -1,6 +1,6 @@
 import type { Deadline } from '../../common/deadline.js';
 import { NotFoundError } from '../../common/domain-error.js';
-import { IntegerField, TextField } from '../../common/input/fields.js';
+import { IdField, IntegerField } from '../../common/input/fields.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import type { Caller } from '../../identity/caller.js';
 import { AGENT_WAIT_SCHEMA, ASK_TOOL, sessionOf, TIMEOUT_FIELD, WAIT_TOOL, waitForAgent } from './agent-wait.js';
@@ -13,7 +13,7 @@ export interface BundleReading {
 }
 
 export class WaitInput {
-  @TextField({
+  @IdField({
     description: `The pending_id that ${ASK_TOOL} returned.`,
     example: '0b8f0c9e-4a53-4c43-9a6d-0d4f6b1f7a11',
   })
@@ -41,7 +41,8 @@ export function waitForAnswerTool(requests: BundleReading, waits: ResponseWait):
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     handler: async (raw, call) => {
       const sessionId = sessionOf(call);
-      const input = await toolInputAfterAccess(WaitInput, raw, 'pending_id', async (id) => {
+      const input = await toolInputAfterAccess(WaitInput, raw, async ({ pending_id: id }) => {
+        if (id === undefined) return;
         const bundle = await requests.get(call.caller, id, call.deadline);
         if (bundle.session_id !== sessionId) throw new NotFoundError('clarification request not found');
       });

@@ -6,6 +6,7 @@ import type { Caller } from '../../identity/caller.js';
 import { Reader } from '../../persistence/unit-of-work.js';
 import { findVisibleSession, type SessionRow } from '../persistence/sessions.repository.js';
 import { findVisibleTask, type TaskRow } from '../persistence/tasks.repository.js';
+import { findTurn } from '../persistence/turns.repository.js';
 import { findVisibleWorkspace } from '../persistence/workspaces.repository.js';
 
 /** Which tasks, sessions and workspaces a caller reaches. Foreign and missing get the same error (A3, A5). */
@@ -31,6 +32,20 @@ export class TaskAccess {
     const session = await findVisibleSession(this.reader.within(deadline), caller, usableId(sessionId));
     if (session === undefined) throw new NotFoundError('session not found');
     return session;
+  }
+
+  /** A session of another task is not there for one who asks for this task's. @throws NotFoundError */
+  async sessionOfTask(caller: Caller, taskId: string, sessionId: string, deadline: Deadline): Promise<SessionRow> {
+    const session = await this.session(caller, sessionId, deadline);
+    if (session.task_id !== taskId) throw new NotFoundError('session not found');
+    return session;
+  }
+
+  /** A turn of another session is not there either. @throws NotFoundError for the session or the turn */
+  async turn(caller: Caller, sessionId: string, turnId: string, deadline: Deadline): Promise<void> {
+    const session = await this.session(caller, sessionId, deadline);
+    const turn = await findTurn(this.reader.within(deadline), session.id, usableId(turnId));
+    if (turn === undefined) throw new NotFoundError('turn not found');
   }
 
   /** @throws NotFoundError */

@@ -89,7 +89,7 @@ export class MessagesController {
   @Contract({
     summary: 'Acknowledge a turn of the mailbox',
     tag: 'Mailbox',
-    access: ofSession,
+    access: { kind: 'turn', from: { param: 'turnId' }, agents: true },
     success: { status: 204, description: 'Acknowledged, now or before' },
   })
   acknowledge(

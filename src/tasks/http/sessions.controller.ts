@@ -9,6 +9,7 @@ import { Turns } from '../turns/turns.service.js';
 import { AgentTokenView, SessionView, TurnListView, TurnView } from '../views.js';
 
 const ofSession = { kind: 'session', from: { param: 'id' }, agents: true } as const;
+const ofTurn = { kind: 'turn', from: { param: 'turnId' }, agents: true } as const;
 const notForAgents = { ...ofSession, agents: false } as const;
 
 @Controller('api/v1/task-sessions')
@@ -94,7 +95,7 @@ export class SessionsController {
     summary: 'Complete a turn',
     description: 'Its open questions are detached and stay answerable while it is current.',
     tag: 'Turns',
-    access: ofSession,
+    access: ofTurn,
     success: { status: 200, description: 'The turn', schema: TurnView },
   })
   completeTurn(

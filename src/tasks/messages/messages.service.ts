@@ -70,10 +70,7 @@ export class Messages {
     refuseAgents(caller);
     await this.access.task(caller, taskId, deadline);
     const sessionId = given(input.session_id);
-    if (sessionId !== undefined) {
-      const session = await this.access.session(caller, sessionId, deadline);
-      if (session.task_id !== taskId) throw new NotFoundError('session not found');
-    }
+    if (sessionId !== undefined) await this.access.sessionOfTask(caller, taskId, sessionId, deadline);
     return this.page(sessionId === undefined ? { taskId } : { sessionId }, input, deadline);
   }
 
