@@ -1,6 +1,8 @@
 import { loadEnv, type Env } from '../../src/config/env.js';
 import { EventBus } from '../../src/events/event-bus.js';
 import { AgentTokens } from '../../src/identity/agent-tokens.js';
+import { CallerLifetime } from '../../src/identity/caller-lifetime.js';
+import { AccessTokensRepository } from '../../src/identity/persistence/access-tokens.repository.js';
 import { BundleAccess } from '../../src/clarification/bundle-access.js';
 import { ClarificationListing } from '../../src/clarification/clarification-listing.js';
 import { ClarificationPortAdapter } from '../../src/clarification/clarification-port.adapter.js';
@@ -9,6 +11,7 @@ import { ClarificationResolver } from '../../src/clarification/clarification-res
 import { BundleWait } from '../../src/clarification/delivery/bundle-wait.js';
 import { IntentRecovery } from '../../src/clarification/delivery/intent-recovery.js';
 import { OutcomeDelivery } from '../../src/clarification/delivery/outcome-delivery.js';
+import { RestWait } from '../../src/clarification/http/rest-wait.js';
 import { WaiterRegistry } from '../../src/clarification/delivery/waiter-registry.js';
 import { ResponsePhases } from '../../src/clarification/response-phases.js';
 import { Log } from '../../src/observability/log.js';
@@ -48,11 +51,13 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
   const clarifications = new Clarifications();
   new ClarificationPortAdapter(clarifications).onModuleInit();
   const access = new TaskAccess(reader);
+  const lifetime = new CallerLifetime(new AccessTokensRepository(reader), clock, 50);
   const pendingActions = new PendingActions(clarifications, unitOfWork, clock);
   const waiters = new WaiterRegistry(events);
   const bundles = new BundleAccess(reader, access);
   const delivery = new OutcomeDelivery(unitOfWork, clock, waiters, clarifications, events, env, log);
   const phases = new ResponsePhases(log, new Metrics(), unitOfWork);
+  const wait = new BundleWait(bundles, unitOfWork, reader, clock, waiters, delivery, events, env, log);
   return {
     env,
     clock,
@@ -75,11 +80,12 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
     ),
     turns: new Turns(unitOfWork, reader, clock, access, clarifications, events),
     messages: new Messages(unitOfWork, reader, clock, access, clarifications, events),
-    mailbox: new Mailbox(unitOfWork, reader, clock, access, events, env),
-    resolver: new ClarificationResolver(bundles, unitOfWork, reader, clock, delivery, phases),
-    requests: new ClarificationRequests(bundles, access, unitOfWork, reader, clock, clarifications, events, env),
+    mailbox: new Mailbox(unitOfWork, reader, clock, access, lifetime, events, env),
+    resolver: new ClarificationResolver(bundles, unitOfWork, reader, delivery, phases, env),
+    requests: new ClarificationRequests(bundles, access, unitOfWork, reader, clock, clarifications, events),
     listing: new ClarificationListing(reader, clock),
-    wait: new BundleWait(bundles, unitOfWork, reader, clock, waiters, delivery, events, env, log),
+    wait,
+    restWait: new RestWait(wait, lifetime),
     recovery: new IntentRecovery(unitOfWork, reader, clock, delivery, events, log),
   };
 }
