@@ -1,7 +1,16 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../common/clock.js';
-import type { Deadline } from '../common/deadline.js';
-import { NotActiveError } from '../common/domain-error.js';
+import type { Instant } from '../common/clock.js';
+import { CallerGoneError, Deadline } from '../common/deadline.js';
+import {
+  DomainError,
+  InternalError,
+  NotActiveError,
+  NotFoundError,
+  TemporarilyUnavailableError,
+} from '../common/domain-error.js';
+
+import { Env } from '../config/env.js';
 import type { Caller } from '../identity/caller.js';
 import { CommitOutcomeUnknownError, Reader, UnitOfWork } from '../persistence/unit-of-work.js';
 import { refuseAgents } from '../tasks/authorization/task-access.js';
@@ -11,7 +20,7 @@ import { OutcomeDelivery } from './delivery/outcome-delivery.js';
 import { winnerResponse, type Response } from './domain/bundle.js';
 import { normaliseOutcome } from './domain/normalise-outcome.js';
 import { validateOutcome, type Outcome } from './domain/validate-outcome.js';
-import { findBundle } from './persistence/bundles.repository.js';
+import { findBundleStanding } from './persistence/bundles.repository.js';
 import { claimBundle, findCommittedClaim, type Claim } from './persistence/claim-bundle.tx.js';
 import { ResponsePhases } from './response-phases.js';
 
@@ -25,6 +34,8 @@ export interface Resolution {
 }
 
 const UNAVAILABLE = 'clarification response is temporarily unavailable';
+/** Between two attempts to ask a database that is away. */
+const PAUSE_MS = 100;
 
 /**
  * The only way to resolve a bundle, for every surface: identify and authorise, validate and normalise, claim, and for
@@ -37,9 +48,9 @@ export class ClarificationResolver {
     private readonly access: BundleAccess,
     private readonly unitOfWork: UnitOfWork,
     private readonly reader: Reader,
-    private readonly clock: Clock,
     private readonly delivery: OutcomeDelivery,
     private readonly phases: ResponsePhases,
+    private readonly env: Env,
   ) {}
 
   /**
@@ -47,7 +58,7 @@ export class ClarificationResolver {
    * @param how.deadline the pre-claim budget; delivery has one of its own
    * @param how.authorised the bundle, when a guard has already authorised this caller for it
    * @throws ForbiddenError for agents, NotFoundError, ValidationError, NotActiveError, TemporarilyUnavailableError (nothing
-   * was claimed), InternalError with `retryable` when the hand-over failed
+   * was claimed), InternalError with `retryable` when the claim or the hand-over failed
    */
   async resolveBundle(
     caller: Caller,
@@ -63,20 +74,21 @@ export class ClarificationResolver {
       const valid = validateOutcome(outcome, authorised.rows);
       return { bundle: authorised, decided: normaliseOutcome(valid, authorised.rows) };
     });
-    return this.delivery.own(bundle.pendingId, () => this.claimAndDeliver(bundle, decided, by, deadline));
+    return this.delivery.own(bundle.pendingId, (now) => this.claimAndDeliver(bundle, decided, by, now, deadline));
   }
 
   private async claimAndDeliver(
     bundle: AuthorisedBundle,
     decided: Outcome,
     by: AnsweredBy,
+    now: Instant,
     deadline: Deadline,
   ): Promise<Resolution> {
     const claim = await this.phases.run(
       'claim',
       bundle.pendingId,
       by,
-      () => this.claim(bundle, decided, deadline),
+      () => this.claim(bundle, decided, now, deadline),
       (result) => (result.kind === 'claimed' ? 'ok' : 'lost'),
     );
     if (claim.kind === 'lost') return this.tellLoser(bundle.pendingId, deadline);
@@ -85,30 +97,56 @@ export class ClarificationResolver {
     return { claimed: true, delivered: true, status: claimed.status, response: claimed.response };
   }
 
-  private async claim(bundle: AuthorisedBundle, outcome: Outcome, deadline: Deadline): Promise<Claim> {
-    const now = this.clock.now();
+  private async claim(bundle: AuthorisedBundle, outcome: Outcome, now: Instant, deadline: Deadline): Promise<Claim> {
     try {
       return await this.unitOfWork.run('bundle.claim', deadline, (tx) =>
         claimBundle(tx, bundle.pendingId, bundle.rows, outcome, now),
       );
     } catch (error) {
-      if (!(error instanceof CommitOutcomeUnknownError)) throw error;
-      // R4a: the rows alone know. Without the claim in them it did not happen, and sending it again is safe.
-      const committed = await findCommittedClaim(
-        this.reader.within(deadline),
-        bundle.pendingId,
-        bundle.rows,
-        outcome,
-        now,
-      );
-      if (committed === undefined) throw deadline.expiry(error);
-      return { kind: 'claimed', bundle: committed };
+      if (error instanceof CommitOutcomeUnknownError) return this.claimWithoutReply(bundle, outcome, now, error);
+      if (error instanceof DomainError || error instanceof CallerGoneError) throw error;
+      throw new InternalError('the answer could not be recorded; nothing was changed', {
+        cause: error,
+        retryable: true,
+      });
     }
+  }
+
+  /**
+   * R4a: COMMIT got no reply, and the rows alone know. Within a budget of its own: the caller's is spent on a claim that
+   * may be durable by now, and whether it still listens makes no difference to one that is.
+   */
+  private async claimWithoutReply(
+    bundle: AuthorisedBundle,
+    outcome: Outcome,
+    now: Instant,
+    cause: CommitOutcomeUnknownError,
+  ): Promise<Claim> {
+    const budget = Deadline.after(this.env.preClaimBudgetMs, { message: UNAVAILABLE });
+    for (;;) {
+      try {
+        const committed = await this.unitOfWork.run('bundle.claim-outcome', budget, (tx) =>
+          findCommittedClaim(tx, bundle, outcome, now),
+        );
+        if (committed !== undefined) return { kind: 'claimed', bundle: committed };
+        break;
+      } catch (error) {
+        const isAway = error instanceof TemporarilyUnavailableError || error instanceof CommitOutcomeUnknownError;
+        if (!isAway) throw error;
+        if (budget.remainingMs <= PAUSE_MS) break;
+        await pause(PAUSE_MS);
+      }
+    }
+    // It did not happen, or the reconciliation will undo it: sending it again is safe either way.
+    throw budget.expiry(cause);
   }
 
   /** R2: one look at the rows, no retry. */
   private async tellLoser(pendingId: string, deadline: Deadline): Promise<Resolution> {
-    const rows = await findBundle(this.reader.within(deadline), pendingId);
+    const { rows, isActive } = await findBundleStanding(this.reader.within(deadline), pendingId);
+    if (rows.length === 0) throw new NotFoundError('clarification request not found');
+    // Whoever won has been rolled back meanwhile: it is neither resolved nor too late.
+    if (isActive) throw deadline.expiry();
     const winner = winnerResponse(rows, pendingId);
     if (winner === undefined) throw new NotActiveError('clarification request is no longer active');
     return { claimed: false, delivered: !rows.some((row) => row.deliveryPending), ...winner };

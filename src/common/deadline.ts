@@ -32,6 +32,11 @@ export class Deadline {
     return new Deadline(this.expiresAt, this.callerGone, message);
   }
 
+  /** The same budget for work that runs to its end whatever becomes of the caller's connection. */
+  withoutCaller(): Deadline {
+    return new Deadline(this.expiresAt, undefined, this.message);
+  }
+
   /** Milliseconds left, a whole number, never below 0. */
   get remainingMs(): number {
     return Math.max(0, Math.ceil(this.expiresAt - performance.now()));

@@ -1,11 +1,11 @@
 import type { Instant } from '../../common/clock.js';
-import type { SqlExecutor, Tx } from '../../persistence/unit-of-work.js';
+import type { Tx } from '../../persistence/unit-of-work.js';
 import { lockSession } from '../../tasks/persistence/sessions.repository.js';
 import { composeMetadata, type BundleChange } from '../domain/bundle-metadata.js';
 import { inD2Order, readBundleRow, winnerResponse, type BundleRow, type Response } from '../domain/bundle.js';
 import type { Outcome } from '../domain/validate-outcome.js';
 import { isActiveBundleRow, pendingIdOf } from './active-bundle.predicate.js';
-import { changeRows, findBundle, lockBundle } from './bundles.repository.js';
+import { changeRows, lockBundle } from './bundles.repository.js';
 
 /** A bundle that this caller has just resolved: its rows as they are now, and those that the claim moved. */
 export interface ClaimedBundle {
@@ -67,30 +67,33 @@ export async function claimBundle(
 }
 
 /**
- * Whether a claim whose COMMIT got no reply did happen (R4a): its rows carry exactly what it would have written.
+ * Whether a claim whose COMMIT got no reply did happen (R4a): there are rows that carry what it would have written, of
+ * its own instant. Under the session's lock, so that a COMMIT which the server is still working on is waited for.
+ * Nothing else of the rows counts: they may have been detached, say, between validation and claim.
  */
 export async function findCommittedClaim(
-  sql: SqlExecutor,
-  pendingId: string,
-  rows: readonly BundleRow[],
+  tx: Tx,
+  bundle: { readonly pendingId: string; readonly sessionId: string },
   outcome: Outcome,
   now: Instant,
 ): Promise<ClaimedBundle | undefined> {
-  const change = changeFor(outcome);
-  const before = new Map(rows.map((row) => [row.id, row]));
-  const after = await findBundle(sql, pendingId);
-  const claimedIds = after
-    .filter((row) => {
-      const was = before.get(row.id);
-      return was !== undefined && row.updatedAt === now && sameDocument(row, moved(was, change(was), now));
-    })
-    .map((row) => row.id);
-  if (claimedIds.length === 0) return undefined;
-  return claimedBundle(pendingId, after, claimedIds, outcome);
+  await lockSession(tx, bundle.sessionId);
+  const rows = await lockBundle(tx, bundle.pendingId);
+  const claimed = rows.filter((row) => row.updatedAt === now && row.deliveryPending && says(row, outcome));
+  if (claimed.length === 0) return undefined;
+  return claimedBundle(
+    bundle.pendingId,
+    rows,
+    claimed.map((row) => row.id),
+    outcome,
+  );
 }
 
-function sameDocument(row: BundleRow, expected: BundleRow): boolean {
-  return JSON.stringify(row.metadata) === JSON.stringify(expected.metadata);
+function says(row: BundleRow, outcome: Outcome): boolean {
+  if (row.status !== outcome.kind) return false;
+  if (outcome.kind === 'rejected') return true;
+  const answer = outcome.answers.find((entry) => entry.question_id === row.questionId);
+  return JSON.stringify(row.response) === JSON.stringify(answer);
 }
 
 function claimedBundle(
