@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Clarifications } from '../tasks/clarification.port.js';
-import { hasActiveBundle, sessionsWithActiveBundle } from './persistence/active-sessions.query.js';
+import { holdsBackPrompts, sessionsWithActiveBundle } from './persistence/active-sessions.query.js';
 import { detachBundles, expireBundles } from './persistence/close-bundles.tx.js';
 
 /** Hands the tasks feature its view of open questions. */
@@ -10,7 +10,7 @@ export class ClarificationPortAdapter implements OnModuleInit {
 
   onModuleInit(): void {
     this.clarifications.provide({
-      hasActiveBundle,
+      holdsBackPrompts,
       sessionsWithActiveBundle,
       expireActive: expireBundles,
       detachActive: (tx, sessionId, now) => detachBundles(tx, sessionId, undefined, now),

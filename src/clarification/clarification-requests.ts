@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
-import { Deadline } from '../common/deadline.js';
+import type { Deadline } from '../common/deadline.js';
 import { NotActiveError, NotFoundError, ValidationError } from '../common/domain-error.js';
 import { newUnguessableId } from '../common/row-id.js';
-import { Env } from '../config/env.js';
 import { EventBus } from '../events/event-bus.js';
 import type { Caller } from '../identity/caller.js';
 import { Reader, UnitOfWork } from '../persistence/unit-of-work.js';
@@ -49,7 +48,6 @@ export class ClarificationRequests {
     private readonly clock: Clock,
     private readonly clarifications: Clarifications,
     private readonly events: EventBus,
-    private readonly env: Env,
   ) {}
 
   /**
@@ -96,13 +94,13 @@ export class ClarificationRequests {
   }
 
   /**
-   * X. Runs to its end under its own bound, whatever becomes of the caller's connection.
+   * X. Runs to its end within its budget, whatever becomes of the caller's connection.
    * @throws NotFoundError, NotActiveError when it was answered, superseded, expired or cancelled before
    */
   async cancel(caller: Caller, pendingId: string, deadline: Deadline): Promise<void> {
     const bundle = await this.access.authorise(caller, pendingId, deadline);
     const now = this.clock.now();
-    const events = await this.unitOfWork.run('bundle.cancel', Deadline.after(this.env.preClaimBudgetMs), (tx) =>
+    const events = await this.unitOfWork.run('bundle.cancel', deadline.withoutCaller(), (tx) =>
       cancelBundle(tx, bundle.sessionId, bundle.pendingId, this.clarifications.port, now),
     );
     if (events === undefined) throw new NotActiveError('clarification request is no longer active');

@@ -1,6 +1,8 @@
 import { createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
+import type { OnReply } from '../common/on-reply.js';
 import { UnauthorizedError } from '../common/domain-error.js';
+import type { Response } from 'express';
 import type { PipelineRequest } from './pipeline-request.js';
 
 const requestOf = (context: ExecutionContext) => context.switchToHttp().getRequest<PipelineRequest>();
@@ -21,3 +23,12 @@ export const DeadlineParam = createParamDecorator(
 export const CallerGoneParam = createParamDecorator(
   (_: unknown, context: ExecutionContext) => requestOf(context).callerGone,
 );
+
+/** The {@link OnReply} of the request. */
+export const OnReplyParam = createParamDecorator((_: unknown, context: ExecutionContext): OnReply => {
+  const response = context.switchToHttp().getResponse<Response>();
+  return (listener) => {
+    if (response.closed) listener(response.writableFinished);
+    else response.once('close', () => listener(response.writableFinished));
+  };
+});

@@ -61,7 +61,7 @@ describeEachEngine('PLAN: look-ups by pending id among 50,000 unrelated messages
 
   it('PLAN: covers the read, the claim and the reload', () => {
     expect(new Set(after.map(([label]) => label))).toEqual(
-      new Set(['read', 'bundle.claim SELECT', 'bundle.claim UPDATE', 'delivery.resume SELECT']),
+      new Set(['read', 'bundle.claim SELECT', 'bundle.claim UPDATE', 'delivery.hand-over SELECT']),
     );
   });
 

@@ -1,7 +1,8 @@
-import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
 import { NotActiveError, NotFoundError } from '../../common/domain-error.js';
+import type { OnReply } from '../../common/on-reply.js';
 import { Env } from '../../config/env.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { EventBus } from '../../events/event-bus.js';
@@ -17,7 +18,7 @@ import { findBundleStanding, type BundleStanding } from '../persistence/bundles.
 import { attachBundle, detachBundles } from '../persistence/close-bundles.tx.js';
 import { acknowledgeResumption } from '../persistence/resumption.tx.js';
 import { OutcomeDelivery } from './outcome-delivery.js';
-import { WaiterRegistry, type Waiter } from './waiter-registry.js';
+import { Waiter, WaiterRegistry, type Handed } from './waiter-registry.js';
 
 /** The recorded response, and the turn that already carries it when its agent was resumed. */
 export type WaitResponse = Response & { readonly turn_id?: string };
@@ -34,6 +35,8 @@ export interface WaitOptions {
   readonly signal: AbortSignal;
   /** Only a bundle of this session will do. */
   readonly sessionId?: string;
+  /** Whether what the wait returns has been written out to the caller. Left out, it counts as written. */
+  readonly onReply?: OnReply;
 }
 
 const DEFAULT_WAIT_MS = 50_000;
@@ -44,9 +47,10 @@ const DEFAULT_WAIT_MS = 50_000;
  * restart: a response that was taken and lost on the way is in the rows.
  */
 @Injectable()
-export class BundleWait implements BeforeApplicationShutdown {
+export class BundleWait implements OnModuleDestroy, BeforeApplicationShutdown {
   private isStopping = false;
-  private readonly background = new Set<Promise<void>>();
+  /** Waits, and what they leave to be written when they end. */
+  private readonly open = new Set<Promise<unknown>>();
 
   constructor(
     private readonly access: BundleAccess,
@@ -64,19 +68,40 @@ export class BundleWait implements BeforeApplicationShutdown {
    * @throws NotFoundError before or, when its task is deleted, during the wait
    * @throws NotActiveError for a bundle that is superseded, expired or cancelled, or becomes so
    */
-  async wait(caller: Caller, pendingId: string, options: WaitOptions): Promise<WaitResult> {
+  wait(caller: Caller, pendingId: string, options: WaitOptions): Promise<WaitResult> {
+    return this.track(this.begin(caller, pendingId, options));
+  }
+
+  /** Ends all waits with `pending`: they hold requests open, which the HTTP server waits for. */
+  onModuleDestroy(): void {
+    this.isStopping = true;
+    this.waiters.stopExpecting();
+    this.waiters.wakeAll();
+  }
+
+  /** Lets hand-overs, and what the waits started, come to their end. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.delivery.drain();
+    while (this.open.size > 0) await Promise.allSettled(this.open);
+  }
+
+  private async begin(caller: Caller, pendingId: string, options: WaitOptions): Promise<WaitResult> {
     const bundle = await this.access.authorise(caller, pendingId, this.readBudget());
     if (options.sessionId !== undefined && options.sessionId !== bundle.sessionId) throw notFound();
     // With authentication off anybody may be the agent.
     const role = caller.kind === 'user' ? 'observer' : 'agent';
     const giveUpAt = performance.now() + Math.min(options.timeoutMs ?? DEFAULT_WAIT_MS, this.env.waitTimeoutMs);
-    const waiter = this.waiters.register(bundle.pendingId, bundle.sessionId, role);
-    let isOver = false;
+    const waiter = new Waiter(bundle.pendingId, bundle.sessionId, role, options.onReply);
+    this.waiters.register(waiter);
+    let isOver = true;
     try {
       const result = await this.untilSettled(waiter, giveUpAt, options.signal);
+      // Nothing can be handed over between this look and the removal.
+      if (waiter.taken !== undefined) return { kind: 'response', ...handed(waiter.taken) };
       isOver = result.kind === 'response';
       return result;
     } catch (error) {
+      if (waiter.taken !== undefined) return { kind: 'response', ...handed(waiter.taken) };
       isOver = error instanceof NotActiveError || error instanceof NotFoundError;
       throw error;
     } finally {
@@ -85,40 +110,41 @@ export class BundleWait implements BeforeApplicationShutdown {
     }
   }
 
-  /** Ends all waits with `pending` and lets what they started finish. */
-  async beforeApplicationShutdown(): Promise<void> {
-    this.isStopping = true;
-    this.waiters.stopExpecting();
-    this.waiters.wakeAll();
-    await this.delivery.drain();
-    await Promise.allSettled(this.background);
+  private track<T>(work: Promise<T>): Promise<T> {
+    this.open.add(work);
+    const ended = (): void => void this.open.delete(work);
+    work.then(ended, ended);
+    return work;
   }
 
+  /** What is handed to the waiter meanwhile counts before what this returns or throws. */
   private async untilSettled(waiter: Waiter, giveUpAt: number, signal: AbortSignal): Promise<WaitResult> {
     let isAttached = false;
-    for (;;) {
+    while (waiter.taken === undefined) {
       const standing = await findBundleStanding(this.reader.within(this.readBudget()), waiter.pendingId);
       const { rows } = standing;
       if (rows.length === 0) throw notFound();
       const settled = settledResponse(standing, waiter.pendingId);
-      if (settled !== undefined) {
-        return { kind: 'response', response: await this.withTurn(waiter, settled), rows };
+      if (settled !== undefined && !this.delivery.isUnderWay(waiter.pendingId)) {
+        return this.fromRows(waiter, settled, rows);
       }
-      if (!standing.isActive && !isHandOverOwed(rows)) {
+      if (!standing.isActive && settled === undefined && !isHandOverOwed(rows)) {
         throw new NotActiveError('clarification request is no longer active');
       }
       if (standing.isActive && waiter.role === 'agent' && !isAttached) {
         await this.attach(waiter, rows);
         isAttached = true;
       }
+      if (signal.aborted) return { kind: 'pending' };
       const left = giveUpAt - performance.now();
       // A hand-over that has begun counts on this agent: it ends within its own budget.
       const isCountedOn = waiter.role === 'agent' && this.delivery.isUnderWay(waiter.pendingId);
-      if (this.isStopping || signal.aborted) return { kind: 'pending' };
-      if (left <= 0 && !isCountedOn) return { kind: 'pending' };
+      if (!isCountedOn && (this.isStopping || left <= 0)) {
+        return settled === undefined ? { kind: 'pending' } : this.fromRows(waiter, settled, rows);
+      }
       await waiter.sleep(isCountedOn ? Math.max(left, this.env.deliveryBudgetMs) : left, signal);
-      if (waiter.taken !== undefined) return { kind: 'response', response: waiter.taken, rows };
     }
+    return { kind: 'pending' };
   }
 
   /** An agent that begins to wait makes its bundle live again and its session wait for input. */
@@ -149,11 +175,9 @@ export class BundleWait implements BeforeApplicationShutdown {
   private afterAgentLeft(waiter: Waiter, hasGone: boolean): void {
     if (!hasGone && !this.isStopping) this.waiters.expectReturn(waiter.pendingId, this.env.reattachMs);
     if (this.waiters.hasAgent(waiter.pendingId)) return;
-    const detached = this.detach(waiter).catch((error: unknown) => {
+    void this.track(this.detach(waiter)).catch((error: unknown) => {
       this.log.warn('bundle.detach_failed', { error, pending_id: waiter.pendingId });
     });
-    this.background.add(detached);
-    void detached.finally(() => this.background.delete(detached));
   }
 
   /** The record that nobody waits any more; skipped when an agent has come back meanwhile. */
@@ -172,16 +196,28 @@ export class BundleWait implements BeforeApplicationShutdown {
     this.events.publish(await this.unitOfWork.run(name, budget, work));
   }
 
-  /** The turn that carries the answer already; for its agent this wait is the delivery, so the mailbox is settled. */
-  private async withTurn(waiter: Waiter, response: Response): Promise<WaitResponse> {
-    const turnId = await acknowledgeResumption(
-      this.unitOfWork,
-      this.reader,
-      { sessionId: waiter.sessionId, pendingId: waiter.pendingId, byAgent: waiter.role === 'agent' },
-      this.readBudget(),
-      this.clock.now(),
-    );
-    return turnId === undefined ? response : { ...response, turn_id: turnId };
+  /**
+   * The response as the rows have it, and the turn that carries it already. For the bundle's agent this wait is the
+   * delivery: the turn's mailbox entry is settled with it.
+   */
+  private async fromRows(waiter: Waiter, response: Response, rows: readonly BundleRow[]): Promise<WaitResult> {
+    const byAgent = waiter.role === 'agent';
+    const settleReply = byAgent ? this.delivery.alsoTaken(waiter.pendingId) : undefined;
+    let turnId: string | undefined;
+    try {
+      turnId = await acknowledgeResumption(
+        this.unitOfWork,
+        this.reader,
+        { sessionId: waiter.sessionId, pendingId: waiter.pendingId, byAgent },
+        this.readBudget(),
+        this.clock.now(),
+      );
+    } catch (error) {
+      settleReply?.(false);
+      throw error;
+    }
+    if (settleReply !== undefined) waiter.onReply(settleReply);
+    return { kind: 'response', response: turnId === undefined ? response : { ...response, turn_id: turnId }, rows };
   }
 
   private readBudget(): Deadline {
@@ -193,6 +229,10 @@ export class BundleWait implements BeforeApplicationShutdown {
 function settledResponse({ rows, isActive }: BundleStanding, pendingId: string): Response | undefined {
   if (isActive || isHandOverOwed(rows)) return undefined;
   return winnerResponse(rows, pendingId)?.response;
+}
+
+function handed({ response, rows }: Handed): { response: WaitResponse; rows: readonly BundleRow[] } {
+  return { response, rows };
 }
 
 function isHandOverOwed(rows: readonly BundleRow[]): boolean {

@@ -4,7 +4,7 @@ import { Deadline } from '../../common/deadline.js';
 import { EventBus } from '../../events/event-bus.js';
 import { Log } from '../../observability/log.js';
 import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
-import { listDeliveryIntents, restoreBundle } from '../persistence/restore-bundle.tx.js';
+import { listDeliveryIntents, restoreBundle, type DeliveryIntent } from '../persistence/restore-bundle.tx.js';
 import { OutcomeDelivery } from './outcome-delivery.js';
 
 const BUDGET_MS = 30_000;
@@ -19,7 +19,7 @@ const PERIOD_MS = 60_000;
 @Injectable()
 export class IntentRecovery implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;
-  private running: Promise<void> = Promise.resolve();
+  private running: Promise<void> | undefined;
 
   constructor(
     private readonly unitOfWork: UnitOfWork,
@@ -31,10 +31,8 @@ export class IntentRecovery implements OnApplicationBootstrap, BeforeApplication
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.reconcile();
-    this.timer = setInterval(() => {
-      this.running = this.reconcile().catch((error: unknown) => this.log.warn('recovery.failed', { error }));
-    }, PERIOD_MS);
+    for (const intent of await this.intents()) await this.recover(intent);
+    this.timer = setInterval(() => void this.reconcile(), PERIOD_MS);
     this.timer.unref();
   }
 
@@ -43,15 +41,35 @@ export class IntentRecovery implements OnApplicationBootstrap, BeforeApplication
     await this.running;
   }
 
+  /** Never throws: what could not be seen to stays as it is until the next time, and holds up nothing else. */
   async reconcile(): Promise<void> {
-    const intents = await listDeliveryIntents(this.reader.within(Deadline.after(BUDGET_MS)));
-    for (const intent of intents) {
-      const restored = await this.unitOfWork.run('delivery.recover', Deadline.after(BUDGET_MS), (tx) =>
-        restoreBundle(tx, intent, this.clock.now(), () => this.delivery.isOwned(intent.pendingId)),
-      );
-      if (restored.kind === 'settled') continue;
-      this.log.warn('delivery.recovered', { pending_id: intent.pendingId, outcome: restored.kind });
-      this.events.publish(restored.events);
+    // One that is slow is not overtaken by the next.
+    this.running ??= this.recoverAll().finally(() => (this.running = undefined));
+    await this.running;
+  }
+
+  private async recoverAll(): Promise<void> {
+    try {
+      for (const intent of await this.intents()) {
+        await this.recover(intent).catch((error: unknown) => {
+          this.log.error('delivery.recovery_failed', { error, pending_id: intent.pendingId });
+        });
+      }
+    } catch (error) {
+      this.log.warn('recovery.failed', { error });
     }
+  }
+
+  private intents(): Promise<readonly DeliveryIntent[]> {
+    return listDeliveryIntents(this.reader.within(Deadline.after(BUDGET_MS)));
+  }
+
+  private async recover(intent: DeliveryIntent): Promise<void> {
+    const restored = await this.unitOfWork.run('delivery.recover', Deadline.after(BUDGET_MS), (tx) =>
+      restoreBundle(tx, intent, this.clock.now(), () => this.delivery.isOwned(intent.pendingId)),
+    );
+    if (restored.kind === 'settled' || restored.kind === 'gone') return;
+    this.log.warn('delivery.recovered', { pending_id: intent.pendingId, outcome: restored.kind });
+    this.events.publish(restored.events);
   }
 }

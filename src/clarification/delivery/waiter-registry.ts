@@ -1,22 +1,31 @@
 import { Injectable } from '@nestjs/common';
+import type { OnReply } from '../../common/on-reply.js';
 import { Wakeup, type WakeupResult } from '../../common/wakeup.js';
 import { EventBus } from '../../events/event-bus.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { isTerminal } from '../../tasks/domain/session-state.js';
-import type { Response } from '../domain/bundle.js';
+import type { BundleRow, Response } from '../domain/bundle.js';
 
 /** An agent makes its bundle live and takes the response over; an observer only looks on. */
 export type WaiterRole = 'agent' | 'observer';
 
+/** What a waiter is handed: the response, and the rows that it answers. */
+export interface Handed {
+  readonly response: Response;
+  readonly rows: readonly BundleRow[];
+}
+
 /** One blocked call. It is woken whenever its bundle may have changed, and looks at the rows itself. */
 export class Waiter {
   private readonly wakeup = new Wakeup();
-  private response: Response | undefined;
+  private handed: Handed | undefined;
 
   constructor(
     readonly pendingId: string,
     readonly sessionId: string,
     readonly role: WaiterRole,
+    /** Whether what the call returns reaches its client; without it, it does. */
+    readonly onReply: OnReply = (listener) => listener(true),
   ) {}
 
   /** Sleeps until woken, timed out or aborted; see {@link taken} afterwards. */
@@ -29,14 +38,14 @@ export class Waiter {
   }
 
   /** Hands over a response whose hand-over has been durably confirmed. */
-  hand(response: Response): void {
-    this.response = response;
+  hand(handed: Handed): void {
+    this.handed = handed;
     this.wakeup.wake();
   }
 
-  /** The response that was handed to this waiter, if any. */
-  get taken(): Response | undefined {
-    return this.response;
+  /** What was handed to this waiter, if anything. */
+  get taken(): Handed | undefined {
+    return this.handed;
   }
 }
 
@@ -63,15 +72,14 @@ export class WaiterRegistry {
     return size;
   }
 
-  register(pendingId: string, sessionId: string, role: WaiterRole): Waiter {
-    const waiter = new Waiter(pendingId, sessionId, role);
+  register(waiter: Waiter): void {
+    const { pendingId, sessionId, role } = waiter;
     addTo(this.waiters, pendingId, waiter);
     addTo(this.bundlesOfSession, sessionId, pendingId);
     if (role === 'agent') {
       this.forgetReturn(pendingId);
       for (const arrived of this.arrivals.get(pendingId) ?? []) arrived();
     }
-    return waiter;
   }
 
   remove(waiter: Waiter): void {
@@ -81,11 +89,11 @@ export class WaiterRegistry {
 
   /** Whether the bundle is live. */
   hasAgent(pendingId: string): boolean {
-    return this.agentsOf(pendingId).length > 0;
+    return this.of(pendingId).some((waiter) => waiter.role === 'agent');
   }
 
-  agentsOf(pendingId: string): readonly Waiter[] {
-    return [...(this.waiters.get(pendingId) ?? [])].filter((waiter) => waiter.role === 'agent');
+  of(pendingId: string): readonly Waiter[] {
+    return [...(this.waiters.get(pendingId) ?? [])];
   }
 
   wakeBundle(pendingId: string): void {

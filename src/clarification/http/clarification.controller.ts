@@ -1,7 +1,8 @@
 import { Body, Controller, Get, Param, Post, Query } from '@nestjs/common';
 import type { Deadline } from '../../common/deadline.js';
+import type { OnReply } from '../../common/on-reply.js';
 import { Contract } from '../../http/contract.js';
-import { CallerGoneParam, CallerParam, DeadlineParam } from '../../http/request-params.js';
+import { CallerGoneParam, CallerParam, DeadlineParam, OnReplyParam } from '../../http/request-params.js';
 import type { Caller } from '../../identity/caller.js';
 import type { AuthorisedBundle } from '../bundle-access.js';
 import { ClarificationListing } from '../clarification-listing.js';
@@ -84,8 +85,9 @@ export class ClarificationController {
     @Param('id') id: string,
     @Query() input: WaitInput,
     @CallerGoneParam() callerGone: AbortSignal,
+    @OnReplyParam() onReply: OnReply,
   ) {
-    return this.restWait.wait(caller, id, input, callerGone);
+    return this.restWait.wait(caller, id, input, callerGone, onReply);
   }
 
   @Post(':id/respond')

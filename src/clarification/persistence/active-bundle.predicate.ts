@@ -40,3 +40,15 @@ export function isActiveBundleRow(dialect: Dialect, row: string): string {
         AND (odd.type <> 'clarification_request' OR odd.task_session_id <> ${row}.task_session_id
           OR odd.turn_id <> ${row}.turn_id)${dialect.rowByRow})`;
 }
+
+/**
+ * The row is claimed in its session's current turn and its hand-over not settled: it may still become pending again, or
+ * resume its agent in a new turn.
+ */
+export function isOwedRow(dialect: Dialect, row: string): string {
+  return `${row}.type = 'clarification_request'
+    AND ${dialect.metadataFlag(`${row}.metadata`, 'response_delivery_pending')}
+    AND ${dialect.metadataText(`${row}.metadata`, 'status')} IN ('answered', 'rejected')
+    AND ${isSessionOpen(`${row}.task_session_id`)}
+    AND ${row}.turn_id = ${currentTurnId(dialect, `${row}.task_session_id`)}`;
+}

@@ -1,11 +1,18 @@
 import type { SqlExecutor } from '../../persistence/unit-of-work.js';
 import type { WaitingSession } from '../../tasks/clarification.port.js';
-import { isActiveBundleRow } from './active-bundle.predicate.js';
+import { isActiveBundleRow, isOwedRow } from './active-bundle.predicate.js';
 
-export async function hasActiveBundle(sql: SqlExecutor, sessionId: string): Promise<boolean> {
+/**
+ * Whether a prompt would come between the session's agent and a question: one of the current turn is active, or its
+ * answer is on its way and would find a newer turn in its place.
+ */
+export async function holdsBackPrompts(sql: SqlExecutor, sessionId: string): Promise<boolean> {
+  const { dialect } = sql;
   const { rows } = await sql.query(
-    `SELECT m.id FROM task_session_messages m
-     WHERE m.task_session_id = $1 AND ${isActiveBundleRow(sql.dialect, 'm')} LIMIT 1`,
+    `SELECT m.id FROM task_session_messages m WHERE m.task_session_id = $1 AND ${isActiveBundleRow(dialect, 'm')}
+     UNION ALL
+     SELECT m.id FROM task_session_messages m WHERE m.task_session_id = $1 AND ${isOwedRow(dialect, 'm')}
+     LIMIT 1`,
     [sessionId],
   );
   return rows.length > 0;

@@ -10,7 +10,8 @@ import { messageOf, openTurn } from '../../tasks/turns/open-turn.tx.js';
 import { enqueuePrompt, releaseQueuedPrompt } from '../../tasks/turns/prompt-queue.tx.js';
 import { answerPrompt } from '../domain/answer-prompt.js';
 import type { BundleRow } from '../domain/bundle.js';
-import { changeRows, lockActiveRows, lockBundle } from './bundles.repository.js';
+import { holdsBackPrompts } from './active-sessions.query.js';
+import { changeRows, lockBundle } from './bundles.repository.js';
 import type { ClaimedBundle } from './claim-bundle.tx.js';
 
 export interface Answerer {
@@ -18,11 +19,17 @@ export interface Answerer {
   readonly authorId: string;
 }
 
+/** `settled`: somebody had done it before, in a transaction whose reply was lost. */
+export type HandedOverTo = 'waiter' | 'nobody' | 'turn' | 'settled';
+
 export type Finalized =
-  /** Handed over now, or already before. */
-  | { readonly kind: 'handed-over'; readonly events: readonly DomainEvent[] }
+  | { readonly kind: 'handed-over'; readonly to: HandedOverTo; readonly events: readonly DomainEvent[] }
+  /** A newer turn or a final state came first: the answer stays as history and reached nobody. */
+  | { readonly kind: 'too-late'; readonly events: readonly DomainEvent[] }
   /** The rows are no longer this claim's: restored, or gone with their task. */
   | { readonly kind: 'not-ours' };
+
+const SETTLED: Finalized = { kind: 'handed-over', to: 'settled', events: [] };
 
 /**
  * Delivery claimed → terminal, because an agent is waiting, or because a rejection resumes nobody: clears the intent on
@@ -40,43 +47,44 @@ export async function confirmDelivery(
   const locked = await lockClaim(tx, bundle);
   if (locked === undefined) return { kind: 'not-ours' };
   const { session, rows } = locked;
-  if (rows.length === 0) return { kind: 'handed-over', events: [] };
+  if (rows.length === 0) return SETTLED;
   await settle(tx, rows);
   const events = questionEvents(bundle, rows);
   if (bundle.response.reject_reason !== '') events.push(...(await keepReason(tx, session, bundle, answerer, now)));
-  if (isTerminal(session.state)) return { kind: 'handed-over', events };
-  if (to === 'nobody') {
-    events.push(...(await releaseQueuedPrompt(tx, session, clarifications, now)));
-  } else if (session.state !== 'running') {
+  if (isTerminal(session.state)) return { kind: 'handed-over', to, events };
+  let after = session;
+  if (to === 'waiter' && session.state !== 'running' && (await isCurrent(tx, bundle))) {
     await setSessionState(tx, session.id, 'running', null, now);
+    after = { ...session, state: 'running' };
     events.push({ type: 'session.state_changed', taskId: session.task_id, sessionId: session.id, state: 'running' });
   }
-  return { kind: 'handed-over', events };
+  events.push(...(await releaseQueuedPrompt(tx, after, clarifications, now)));
+  return { kind: 'handed-over', to, events };
 }
-
-export type Resumed =
-  | { readonly kind: 'handed-over'; readonly events: readonly DomainEvent[] }
-  /** A newer turn or a final state came first: the answer stays as history and reached nobody. */
-  | { readonly kind: 'too-late'; readonly events: readonly DomainEvent[] }
-  | { readonly kind: 'not-ours' };
 
 /**
  * Delivery claimed → terminal by resuming an agent that is not waiting, in pull mode: one transaction checks that the
  * bundle's turn is still current, opens the next turn with the answers as its prompt in the mailbox, and clears the
- * intent. While another question of the turn is open the prompt is queued instead, so that it does not supersede it.
+ * intent. While another question of the turn is open, or its answer on its way, the prompt is queued instead, so that it
+ * does not supersede it.
  */
-export async function resumeByPull(tx: Tx, bundle: ClaimedBundle, answerer: Answerer, now: Instant): Promise<Resumed> {
+export async function resumeByPull(
+  tx: Tx,
+  bundle: ClaimedBundle,
+  answerer: Answerer,
+  now: Instant,
+): Promise<Finalized> {
   const locked = await lockClaim(tx, bundle);
   if (locked === undefined) return { kind: 'not-ours' };
   const { session, rows } = locked;
-  if (rows.length === 0) return { kind: 'handed-over', events: [] };
+  if (rows.length === 0) return SETTLED;
   const current = await findCurrentTurn(tx, session.id);
   await settle(tx, rows);
   const events = questionEvents(bundle, rows);
   if (isTerminal(session.state) || current?.id !== bundle.turnId) return { kind: 'too-late', events };
 
   const prompt = { content: answerPrompt(bundle.rows), ...answerer };
-  if ((await lockActiveRows(tx, session.id)).length > 0) {
+  if (await holdsBackPrompts(tx, session.id)) {
     const message = await enqueuePrompt(
       tx,
       current,
@@ -89,10 +97,32 @@ export async function resumeByPull(tx: Tx, bundle: ClaimedBundle, answerer: Answ
       sessionId: session.id,
       messageId: message.id,
     });
-    return { kind: 'handed-over', events };
+    return { kind: 'handed-over', to: 'turn', events };
   }
   const opened = await openTurn(tx, session, { now, prompt, forMailbox: true, resumedFrom: bundle.pendingId });
-  return { kind: 'handed-over', events: [...events, ...opened.events] };
+  return { kind: 'handed-over', to: 'turn', events: [...events, ...opened.events] };
+}
+
+/**
+ * Terminal → delivery claimed again, because the agents for which the hand-over was confirmed have gone without it: sets
+ * the intent on the same rows, while their turn is current. Only ever the first step of a transaction that goes on to
+ * hand over; alone it would be restored by the reconciliation.
+ * @returns what has become of it when there is nothing to hand over again
+ */
+export async function reopenHandOver(tx: Tx, bundle: ClaimedBundle): Promise<Finalized | undefined> {
+  const locked = await lockClaim(tx, bundle);
+  if (locked === undefined) return { kind: 'not-ours' };
+  if (isTerminal(locked.session.state) || !(await isCurrent(tx, bundle))) return { kind: 'too-late', events: [] };
+  await changeRows(
+    tx,
+    locked.claimed.map((row) => ({ row, change: { kind: 'intent' } })),
+    null,
+  );
+  return undefined;
+}
+
+async function isCurrent(tx: Tx, bundle: ClaimedBundle): Promise<boolean> {
+  return (await findCurrentTurn(tx, bundle.sessionId))?.id === bundle.turnId;
 }
 
 /**
@@ -102,13 +132,13 @@ export async function resumeByPull(tx: Tx, bundle: ClaimedBundle, answerer: Answ
 async function lockClaim(
   tx: Tx,
   bundle: ClaimedBundle,
-): Promise<{ session: SessionRow; rows: readonly BundleRow[] } | undefined> {
+): Promise<{ session: SessionRow; claimed: readonly BundleRow[]; rows: readonly BundleRow[] } | undefined> {
   const session = await lockSession(tx, bundle.sessionId);
   if (session === undefined) return undefined;
-  const claimed = new Set(bundle.claimedRowIds);
-  const rows = (await lockBundle(tx, bundle.pendingId)).filter((row) => claimed.has(row.id));
-  if (rows.length !== claimed.size || rows.some((row) => row.status !== bundle.claimStatus)) return undefined;
-  return { session, rows: rows.filter((row) => row.deliveryPending) };
+  const ids = new Set(bundle.claimedRowIds);
+  const claimed = (await lockBundle(tx, bundle.pendingId)).filter((row) => ids.has(row.id));
+  if (claimed.length !== ids.size || claimed.some((row) => row.status !== bundle.claimStatus)) return undefined;
+  return { session, claimed, rows: claimed.filter((row) => row.deliveryPending) };
 }
 
 /** Leaves updated_at alone: it is when the answer was given. */

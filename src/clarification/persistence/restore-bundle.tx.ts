@@ -12,7 +12,9 @@ export type Restored =
   /** A newer turn or a final state forbids it: the answer stays as history, its intent is cleared. */
   | { readonly kind: 'kept'; readonly events: readonly DomainEvent[] }
   /** Nothing was owed any more, or somebody is seeing to it. */
-  | { readonly kind: 'settled' };
+  | { readonly kind: 'settled' }
+  /** Deleted with its task. */
+  | { readonly kind: 'gone' };
 
 /**
  * Delivery claimed → active, for a hand-over that is known not to have happened. Only the claimed rows that still owe
@@ -29,7 +31,8 @@ export async function restoreBundle(
   isBeingDelivered: () => boolean = () => false,
 ): Promise<Restored> {
   const session = await lockSession(tx, owed.sessionId);
-  if (session === undefined || isBeingDelivered()) return { kind: 'settled' };
+  if (session === undefined) return { kind: 'gone' };
+  if (isBeingDelivered()) return { kind: 'settled' };
   const wanted = owed.rowIds === undefined ? undefined : new Set(owed.rowIds);
   const rows = (await lockBundle(tx, owed.pendingId)).filter(
     (row) =>

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import { agentResult } from '../../clarification/domain/agent-result.js';
 import type { AgentResult } from '../../clarification/domain/agent-result.js';
 import type { BundleRow, Response } from '../../clarification/domain/bundle.js';
+import type { OnReply } from '../../common/on-reply.js';
 import type { Caller } from '../../identity/caller.js';
 import type { StillPending } from '../call-hold.js';
 import type { ToolCall } from './tool.js';
@@ -14,7 +15,12 @@ export interface ResponseWait {
   wait(
     caller: Caller,
     pendingId: string,
-    options: { readonly timeoutMs?: number; readonly signal: AbortSignal; readonly sessionId?: string },
+    options: {
+      readonly timeoutMs?: number;
+      readonly signal: AbortSignal;
+      readonly sessionId?: string;
+      readonly onReply?: OnReply;
+    },
   ): Promise<
     { readonly kind: 'response'; readonly response: Response; readonly rows: readonly BundleRow[] } | StillPending
   >;
@@ -84,7 +90,7 @@ export async function waitForAgent(
 ): Promise<AgentResult | Pending> {
   const message = `waiting for somebody to answer; pending_id ${pendingId}`;
   const outcome = await call.hold.until({ timeoutSeconds, message }, (options) =>
-    waits.wait(call.caller, pendingId, { ...options, sessionId }),
+    waits.wait(call.caller, pendingId, { ...options, sessionId, onReply: call.onReply }),
   );
   return outcome.kind === 'pending' ? stillPending(pendingId) : agentResult(outcome.rows, outcome.response);
 }

@@ -1,5 +1,6 @@
 import type { ObjectSchema } from '../../common/input/field-rules.js';
 import type { Deadline } from '../../common/deadline.js';
+import type { OnReply } from '../../common/on-reply.js';
 import type { Caller } from '../../identity/caller.js';
 import type { CallHold, ProgressReporter } from '../call-hold.js';
 
@@ -33,7 +34,7 @@ export interface ToolCall {
    * Calls back once with whether the result has been written out to the client: false when its connection closed, or
    * it cancelled, before that.
    */
-  readonly onReply: (listener: (written: boolean) => void) => void;
+  readonly onReply: OnReply;
 }
 
 /** A tool as plain data and a function: it knows neither an SDK nor a transport. */

@@ -126,7 +126,7 @@ export class Messages {
     const current = await findCurrentTurn(tx, session.id);
     const isBusy =
       current !== undefined &&
-      (current.completed_at === null || (await this.clarifications.port.hasActiveBundle(tx, session.id)));
+      (current.completed_at === null || (await this.clarifications.port.holdsBackPrompts(tx, session.id)));
     if (isBusy) {
       const queued = { ...prompt, metadata: { admitted_to_turn_id: current.id } };
       const message = await enqueuePrompt(tx, current, queued, now);

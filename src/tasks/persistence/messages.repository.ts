@@ -65,14 +65,37 @@ export async function findByClientMessageId(
   return rows[0];
 }
 
-/** The prompt that waits longest, if any. */
-export async function findFirstQueued(sql: SqlExecutor, sessionId: string): Promise<MessageRow | undefined> {
+/**
+ * The prompt that waits longest, if any.
+ * @param answersOf only the answers to questions of this turn
+ */
+export async function findFirstQueued(
+  sql: SqlExecutor,
+  sessionId: string,
+  answersOf?: string,
+): Promise<MessageRow | undefined> {
+  const params: SqlValue[] = [sessionId];
+  if (answersOf !== undefined) params.push(answersOf);
+  const only =
+    answersOf === undefined
+      ? ''
+      : `AND m.turn_id = $2 AND ${sql.dialect.metadataText('m.metadata', 'resumed_from_pending_id')} IS NOT NULL`;
   const { rows } = await sql.query<MessageRow>(
     `SELECT ${columns(sql)} FROM task_session_messages m
-     WHERE m.task_session_id = $1 AND m.queued_at IS NOT NULL ORDER BY m.queued_at, m.id LIMIT 1`,
-    [sessionId],
+     WHERE m.task_session_id = $1 AND m.queued_at IS NOT NULL ${only} ORDER BY m.queued_at, m.id LIMIT 1`,
+    params,
   );
   return rows[0];
+}
+
+/** When the newest prompt in the queue was put there; undefined when the queue is empty. */
+export async function findLastQueuedAt(sql: SqlExecutor, sessionId: string): Promise<Instant | undefined> {
+  const { rows } = await sql.query<{ queued_at: Instant }>(
+    `SELECT m.queued_at FROM task_session_messages m
+     WHERE m.task_session_id = $1 AND m.queued_at IS NOT NULL ORDER BY m.queued_at DESC, m.id DESC LIMIT 1`,
+    [sessionId],
+  );
+  return rows[0]?.queued_at;
 }
 
 /** Moves a queued prompt into the turn that it opens. */

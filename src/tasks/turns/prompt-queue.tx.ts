@@ -1,9 +1,15 @@
-import type { Instant } from '../../common/clock.js';
+import { laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
 import type { ClarificationPort } from '../clarification.port.js';
 import { isTerminal } from '../domain/session-state.js';
-import { findFirstQueued, insertMessage, releaseMessage, type MessageRow } from '../persistence/messages.repository.js';
+import {
+  findFirstQueued,
+  findLastQueuedAt,
+  insertMessage,
+  releaseMessage,
+  type MessageRow,
+} from '../persistence/messages.repository.js';
 import type { SessionRow } from '../persistence/sessions.repository.js';
 import { findCurrentTurn, type TurnRow } from '../persistence/turns.repository.js';
 import { messageOf, openTurn, type Prompt } from './open-turn.tx.js';
@@ -13,15 +19,19 @@ import { messageOf, openTurn, type Prompt } from './open-turn.tx.js';
  * Caller holds the session's lock.
  */
 export async function enqueuePrompt(tx: Tx, current: TurnRow, prompt: Prompt, now: Instant): Promise<MessageRow> {
-  const message = messageOf(prompt, current, now, now);
+  const last = await findLastQueuedAt(tx, current.task_session_id);
+  // A clock that stepped back must not let it overtake those that were admitted before it.
+  const queuedAt = last === undefined ? now : laterOf(now, plusMilliseconds(last, 1));
+  const message = messageOf(prompt, current, queuedAt, now);
   await insertMessage(tx, message);
   return message;
 }
 
 /**
- * Releases the longest-waiting prompt into a turn of its own, unless the current turn is running or one of its
- * questions is still open. Every transaction that may have removed such a barrier ends with this, under the session's
- * lock, so that no prompt is left behind whatever dies next.
+ * Releases the longest-waiting prompt into a turn of its own, unless one of the current turn's questions is still open or
+ * the turn is running. The answer to a question does not wait for the turn that asked it: it completes it. Every
+ * transaction that may have removed such a barrier ends with this, under the session's lock, so that no prompt is left
+ * behind whatever dies next.
  */
 export async function releaseQueuedPrompt(
   tx: Tx,
@@ -30,11 +40,11 @@ export async function releaseQueuedPrompt(
   now: Instant,
 ): Promise<readonly DomainEvent[]> {
   if (isTerminal(session.state)) return [];
-  const queued = await findFirstQueued(tx, session.id);
-  if (queued === undefined) return [];
+  if ((await findLastQueuedAt(tx, session.id)) === undefined) return [];
   const current = await findCurrentTurn(tx, session.id);
-  if (current !== undefined && current.completed_at === null) return [];
-  if (await clarifications.hasActiveBundle(tx, session.id)) return [];
+  const running = current !== undefined && current.completed_at === null ? current.id : undefined;
+  const queued = await findFirstQueued(tx, session.id, running);
+  if (queued === undefined || (await clarifications.holdsBackPrompts(tx, session.id))) return [];
   const resumedFrom = resumedFromOf(queued);
   const opened = await openTurn(tx, session, {
     now,
