@@ -122,7 +122,8 @@ export class Sessions {
   ): Promise<SessionView> {
     await this.access.session(caller, sessionId, deadline);
     const now = this.clock.now();
-    const { row, events } = await this.unitOfWork.run('session.update', deadline, async (tx) => {
+    // Expiring runs to its end whatever becomes of the caller's connection.
+    const { row, events } = await this.unitOfWork.run('session.update', deadline.withoutCaller(), async (tx) => {
       const session = await lockSession(tx, sessionId);
       if (session === undefined) throw new NotFoundError('session not found');
       const changed: DomainEvent[] = [];

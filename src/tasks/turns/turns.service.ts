@@ -65,7 +65,8 @@ export class Turns {
   async complete(caller: Caller, sessionId: string, turnId: string, deadline: Deadline): Promise<TurnView> {
     await this.access.session(caller, sessionId, deadline);
     const now = this.clock.now();
-    const { turn, events } = await this.unitOfWork.run('turn.complete', deadline, async (tx) => {
+    // Detaching runs to its end whatever becomes of the caller's connection.
+    const { turn, events } = await this.unitOfWork.run('turn.complete', deadline.withoutCaller(), async (tx) => {
       const changed: DomainEvent[] = [];
       const session = await lockSession(tx, sessionId);
       const found = session && (await findTurn(tx, sessionId, usableId(turnId)));
