@@ -28,7 +28,7 @@ export interface Asked extends SessionOf {
 export interface Waiting {
   readonly result: Promise<WaitResult>;
   /** Its connection closes. */
-  leave(): void;
+  readonly leave: () => void;
 }
 
 export const ALICE: Caller = { kind: 'user', userId: 'alice', userName: 'alice', tokenId: 'token-of-alice' };

@@ -51,7 +51,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
   const clarifications = new Clarifications();
   new ClarificationPortAdapter(clarifications).onModuleInit();
   const access = new TaskAccess(reader);
-  const lifetime = new CallerLifetime(new AccessTokensRepository(reader), clock, 50);
+  const lifetime = new CallerLifetime(new AccessTokensRepository(reader), clock, log, 50);
   const pendingActions = new PendingActions(clarifications, unitOfWork, clock);
   const waiters = new WaiterRegistry(events);
   const bundles = new BundleAccess(reader, access);

@@ -13,7 +13,7 @@ type Act = () => void | Promise<void>;
 export interface Held {
   /** Resolves when it has come to the step. */
   readonly reached: Promise<void>;
-  release(): void;
+  readonly release: () => void;
 }
 
 interface Cue {

@@ -49,6 +49,7 @@ export function isOwedRow(dialect: Dialect, row: string): string {
   return `${row}.type = 'clarification_request'
     AND ${dialect.metadataFlag(`${row}.metadata`, 'response_delivery_pending')}
     AND ${dialect.metadataText(`${row}.metadata`, 'status')} IN ('answered', 'rejected')
+    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}
     AND ${isSessionOpen(`${row}.task_session_id`)}
     AND ${row}.turn_id = ${currentTurnId(dialect, `${row}.task_session_id`)}`;
 }
