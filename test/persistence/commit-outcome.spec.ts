@@ -84,12 +84,12 @@ describeEngine('postgres', 'the outcome of a COMMIT (R4a)', (engine) => {
         FOR EACH ROW EXECUTE FUNCTION slowly();`);
     await client.end();
     const deadline = Deadline.after(2000);
-    const result = await database.unitOfWork.run('test', deadline, async (tx) => {
+    const run = database.unitOfWork.run('test', deadline, async (tx) => {
       await insert(tx, 'a');
       await until(() => deadline.remainingMs < 500);
       return 'committed';
     });
-    expect(result).toBe('committed');
+    await expect(run).resolves.toBe('committed');
     expect(deadline.isOver).toBe(true);
     expect(await idsIn(database.url)).toEqual(['a']);
   });

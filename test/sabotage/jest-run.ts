@@ -130,7 +130,7 @@ function readResults(file: string, folder: string): JestRun | undefined {
         spec,
         fullName,
         status,
-        byAssertion: failureDetails.some((one) => one.matcherResult !== undefined) || said.some(isFailedProperty),
+        byAssertion: failureDetails.some((one) => one.matcherResult !== undefined) || said.some(isUnmet),
         failure: firstLines(said.join('\n')),
       });
     }
@@ -138,13 +138,20 @@ function readResults(file: string, folder: string): JestRun | undefined {
   return { tests, problems };
 }
 
-/** fast-check wraps the expectation that its counterexample did not meet. */
-function isFailedProperty(message: string): boolean {
-  return message.includes('Property failed after') && message.includes('expect(');
+/**
+ * Expectations that leave no matcher result: of a promise that should have been rejected, of supertest's statuses, and
+ * those that the counterexample of a property did not meet.
+ */
+function isUnmet(message: string): boolean {
+  const isProperty = message.includes('Property failed after') && message.includes('expect(');
+  return isProperty || /^Error: (expect\(|expected \d{3} "[^"]*", got \d{3} )/.test(plain(message));
+}
+
+function plain(text: string): string {
+  // eslint-disable-next-line no-control-regex -- Jest colours its messages
+  return text.replace(/\u001b\[[0-9;]*m/g, '');
 }
 
 function firstLines(text: string): string {
-  // eslint-disable-next-line no-control-regex -- Jest colours its messages
-  const plain = text.replace(/\u001b\[[0-9;]*m/g, '');
-  return plain.split(/\s+/).join(' ').trim().slice(0, 300);
+  return plain(text).split(/\s+/).join(' ').trim().slice(0, 300);
 }

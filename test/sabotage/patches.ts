@@ -1,6 +1,8 @@
 import { ASKING } from './patches/asking.js';
+import { DATABASE } from './patches/database.js';
 import { OUTCOMES } from './patches/outcomes.js';
 import { ROWS } from './patches/rows.js';
+import { SURFACES } from './patches/surfaces.js';
 import type { Patch } from './patch.js';
 
-export const PATCHES: readonly Patch[] = [...ROWS, ...OUTCOMES, ...ASKING];
+export const PATCHES: readonly Patch[] = [...ROWS, ...OUTCOMES, ...ASKING, ...SURFACES, ...DATABASE];

@@ -117,12 +117,12 @@ async function tryOut(
     }),
   );
   const passedBefore = new Set(sound.filter((test) => counts(test, patch)).map(({ fullName }) => fullName));
-  const failed = tests.filter((test) => passedBefore.has(test.fullName) && test.status === 'failed');
+  const ran = tests.filter((test) => passedBefore.has(test.fullName));
+  const failed = ran.filter(({ status }) => status === 'failed');
   const red = failed.find(({ byAssertion }) => byAssertion);
   if (red !== undefined) return { patch, caught: true, says: `red  ${red.spec} › ${red.fullName}` };
-  const reason =
-    problems[0] ??
-    (failed[0] === undefined ? 'every test of it passes' : `fails by no expectation: ${failed[0].failure}`);
+  const passing = ran.length === 0 ? 'none of its tests ran' : 'all of its tests pass';
+  const reason = problems[0] ?? (failed[0] === undefined ? passing : `fails by no expectation: ${failed[0].failure}`);
   return { patch, caught: false, says: `NOT CAUGHT  ${patch.spec}: ${patch.says}\n${INDENT}${reason}` };
 }
 
