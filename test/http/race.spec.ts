@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { startApp, type RunningApp } from '../support/app.js';
+import { McpCaller, RestCaller, type Json } from '../support/callers.js';
+import { describeEachEngine, type TestDatabase } from '../support/engines.js';
+import { answersTo, ask, makeEstate, type Estate } from '../support/estate.js';
+
+const ROUNDS = 200;
+const QUESTIONS = ['q1', 'q2'];
+
+/** What somebody who answered was told: the whole of it, and the bytes of `response` as they came over the wire. */
+interface Told {
+  readonly claimed: boolean;
+  readonly status: string;
+  readonly response: string;
+  readonly said: Json;
+}
+
+/** Sends an outcome for a bundle through one of the surfaces. Anything but a success is an error of the test. */
+type Answerer = (pendingId: string, outcome: object) => Promise<Told>;
+
+function overRest(rest: RestCaller): Answerer {
+  return async (pendingId, outcome) => {
+    const answer = await rest.post(`/clarification/${pendingId}/respond`, outcome);
+    if (answer.status !== 200) throw new Error(`REST: ${answer.status} ${answer.text}`);
+    return told(answer.text, outcome);
+  };
+}
+
+function overMcp(mcp: McpCaller): Answerer {
+  return async (pendingId, outcome) => {
+    const answer = await mcp.call('answer_question_kandev', { pending_id: pendingId, ...outcome });
+    if (answer.isError) throw new Error(`MCP: ${answer.text}`);
+    return told(answer.text, outcome);
+  };
+}
+
+function told(text: string, said: object): Told {
+  const { claimed, status } = JSON.parse(text) as { claimed: boolean; status: string };
+  return { claimed, status, said, response: text.slice(text.indexOf('"response":')) };
+}
+
+/** What caller number `index` says: most answer, some decline, each in words of their own. */
+function outcomeOf(index: number): object {
+  if (index % 4 === 3) return { rejected: true, reject_reason: `reason of ${index}` };
+  return answersTo(QUESTIONS, `text of ${index}`, index % 2 === 0 ? 'left' : 'right');
+}
+
+/** R2b: a replay has no reason, because it is not stored. */
+const withoutReason = (response: string): string =>
+  response.replace(/"reject_reason":"reason of \d+"/, '"reject_reason":""');
+
+function expectOneWinner(all: readonly Told[]): Told {
+  const winners = all.filter(({ claimed }) => claimed);
+  expect(winners).toHaveLength(1);
+  const winner = winners[0] as Told;
+  const rejected = 'rejected' in winner.said;
+  expect(winner.status).toBe(rejected ? 'rejected' : 'answered');
+  expect(new Set(all.map(({ status }) => status))).toEqual(new Set([winner.status]));
+  const own = JSON.parse(`{${winner.response}`).response;
+  if (rejected) expect(own).toMatchObject({ rejected: true, answers: [], reject_reason: winner.said.reject_reason });
+  else expect(own).toMatchObject({ rejected: false, answers: winner.said.answers, reject_reason: '' });
+  const losers = all.filter((one) => one !== winner);
+  expect(new Set(losers.map(({ response }) => response))).toEqual(new Set([withoutReason(winner.response)]));
+  return winner;
+}
+
+describeEachEngine('R3', (engine) => {
+  let database: TestDatabase;
+  let app: RunningApp;
+  let agent: RestCaller;
+  let estate: Estate;
+  beforeAll(async () => {
+    database = await engine.createDatabase();
+    // A busy machine must not turn a race into a 503.
+    app = await startApp(database, { env: { PRE_CLAIM_BUDGET_MS: '60000' } });
+    estate = await makeEstate(new RestCaller(app.url));
+    agent = new RestCaller(app.url, estate.agentToken);
+    // While another question of the turn is open, an answer would be queued behind it.
+    await agent.make('POST', `/clarification/${estate.pendingId}/cancel`);
+  });
+  afterAll(() => app.close());
+
+  async function answerers(ofEach: number): Promise<Answerer[]> {
+    const each = Array.from({ length: ofEach }, async () => [
+      overRest(new RestCaller(app.url)),
+      overMcp(await McpCaller.open(app.url)),
+    ]);
+    return (await Promise.all(each)).flat();
+  }
+
+  /** Turns of the session that exist because of an answer. */
+  async function turns(): Promise<number> {
+    return (await agent.make('GET', `/task-sessions/${estate.sessionId}/turns`)).turns.length;
+  }
+
+  it(`R12, P1: in ${ROUNDS} rounds of 4 REST and 4 MCP callers, each has one winner, and its answer goes to everybody and to the agent once`, async () => {
+    const callers = await answerers(4);
+    const before = await turns();
+    let answered = 0;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const pendingId = await ask(agent, estate.sessionId, QUESTIONS, `round ${round}`);
+      // Everybody is once the first to send.
+      const order = callers.map((_, index) => (index + round) % callers.length);
+      const all = await Promise.all(order.map((index) => callers[index]!(pendingId, outcomeOf(index))));
+      const { status } = expectOneWinner(all);
+      if (status === 'answered') answered += 1;
+    }
+    expect(answered).toBeGreaterThan(0);
+    expect(await turns()).toBe(before + answered);
+  }, 120_000);
+
+  it('5.4: of 64 callers on one bundle one wins, 63 are told, and none meets an error', async () => {
+    const pendingId = await ask(agent, estate.sessionId, QUESTIONS, 'sixty-four');
+    const all = await Promise.all((await answerers(32)).map((answer, index) => answer(pendingId, outcomeOf(index))));
+    expect(all).toHaveLength(64);
+    expectOneWinner(all);
+  });
+});
