@@ -145,7 +145,7 @@ const BAD: Readonly<Record<string, readonly BadAnswer[]>> = {
       ],
       ['a question id', withEntry({ question_id: text }), 'answers[0].question_id must not contain U+0000'],
       ['an option', withEntry({ selected_options: [text] }), 'answers[0].selected_options[0] must not contain U+0000'],
-    ].map(([what, ...rest]) => toCase([`${JSON.stringify(text)} in ${String(what)}`, ...rest])),
+    ].map(([what, ...rest]) => toCase([`${JSON.stringify(text)} in ${what as string}`, ...rest])),
   ),
 };
 

@@ -129,7 +129,7 @@ const BAD: Readonly<Record<string, readonly BadRequest[]>> = {
       ['a description', withOption({ description: text }), `questions[0].options[1].description ${UNSTORABLE}`],
       ['a context', { ...asking({}), context: text }, `context ${UNSTORABLE}`],
       ['an id', asking({ id: text }), 'questions[0].id must'],
-    ].map(([what, ...rest]) => toCase([`${JSON.stringify(text)} in ${String(what)}`, ...rest])),
+    ].map(([what, ...rest]) => toCase([`${JSON.stringify(text)} in ${what as string}`, ...rest])),
   ),
 };
 
@@ -266,7 +266,7 @@ describeEachEngine('asking', (engine) => {
       );
       // Whether somebody still waits for what the tool has just let go is another subject.
       const documents = rows.map(({ metadata }) => {
-        const { agent_disconnected: _, ...document } = JSON.parse(metadata) as Json;
+        const { agent_disconnected: _, ...document } = JSON.parse(metadata);
         return document;
       });
       return documents.filter((document) => document.pending_id === pendingId);
