@@ -13,7 +13,7 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
 
   // Whose bundle it is
   M5: 'A bundle’s task is the one its rows name, or its session’s where a row names none.',
-  M5a: 'A bundle without a task, or of several, is listed for nobody, not found when scoped, answerable when unscoped.',
+  M5a: 'A bundle without a task, or of several, is not found when scoped and answerable when unscoped; without one it is listed for nobody.',
 
   // Order and boundaries
   D1: 'A bundle was created when its earliest row was.',

@@ -39,8 +39,8 @@ function taskOf(row: string): string {
  *
  * An ordered walk: each bundle stands for its first pending row, met in the order of `bundle_created_at` in an index of
  * pending rows alone. The product gives all rows of a bundle one time and writes it there too, so it is D1's value. A
- * bundle with a row of which that is not true stands for that row instead and is placed by D1 itself, computed: the
- * column speeds the walk up and decides nothing.
+ * bundle with a row of which that is not true, or that has no such value, stands for that row instead and is placed by
+ * D1 itself, computed: the column speeds the walk up and decides nothing.
  */
 export async function listActiveBundles(
   sql: SqlExecutor,
