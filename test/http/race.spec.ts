@@ -1,8 +1,13 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ServerDatabase } from '../../src/persistence/persistence.module.js';
+import { UnitOfWork } from '../../src/persistence/unit-of-work.js';
 import { startApp, type RunningApp } from '../support/app.js';
 import { McpCaller, RestCaller, type Json } from '../support/callers.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
 import { answersTo, ask, makeEstate, type Estate } from '../support/estate.js';
+import { Stage } from '../support/stage.js';
+import { until } from '../support/until.js';
 
 const ROUNDS = 200;
 const QUESTIONS = ['q1', 'q2'];
@@ -10,6 +15,7 @@ const QUESTIONS = ['q1', 'q2'];
 /** What somebody who answered was told: the whole of it, and the bytes of `response` as they came over the wire. */
 interface Told {
   readonly claimed: boolean;
+  readonly delivered: boolean;
   readonly status: string;
   readonly response: string;
   readonly said: Json;
@@ -35,8 +41,8 @@ function overMcp(mcp: McpCaller): Answerer {
 }
 
 function told(text: string, said: object): Told {
-  const { claimed, status } = JSON.parse(text) as { claimed: boolean; status: string };
-  return { claimed, status, said, response: text.slice(text.indexOf('"response":')) };
+  const { claimed, delivered, status } = JSON.parse(text) as Json;
+  return { claimed, delivered, status, said, response: text.slice(text.indexOf('"response":')) };
 }
 
 /** What caller number `index` says: most answer, some decline, each in words of their own. */
@@ -69,10 +75,18 @@ describeEachEngine('R3', (engine) => {
   let app: RunningApp;
   let agent: RestCaller;
   let estate: Estate;
+  const stage = new Stage();
   beforeAll(async () => {
     database = await engine.createDatabase();
-    // A busy machine must not turn a race into a 503.
-    app = await startApp(database, { env: { PRE_CLAIM_BUDGET_MS: '60000' } });
+    app = await startApp(database, {
+      // A busy machine must not turn a race into a 503.
+      env: { PRE_CLAIM_BUDGET_MS: '60000' },
+      overrides: (builder) =>
+        builder.overrideProvider(UnitOfWork).useFactory({
+          inject: [ServerDatabase],
+          factory: ({ unitOfWork }: ServerDatabase) => stage.wrap(unitOfWork),
+        }),
+    });
     estate = await makeEstate(new RestCaller(app.url));
     agent = new RestCaller(app.url, estate.agentToken);
     // While another question of the turn is open, an answer would be queued behind it.
@@ -114,5 +128,83 @@ describeEachEngine('R3', (engine) => {
     const all = await Promise.all((await answerers(32)).map((answer, index) => answer(pendingId, outcomeOf(index))));
     expect(all).toHaveLength(64);
     expectOneWinner(all);
+  });
+
+  describe.each([
+    ['REST', 'MCP'],
+    ['MCP', 'REST'],
+  ] as const)('in an order that is placed by hand, %s first and %s second', (first, second) => {
+    const outcomes = [
+      [
+        'an answer',
+        'a rejection',
+        answersTo(QUESTIONS, 'of the one'),
+        { rejected: true, reject_reason: 'reason of 2' },
+      ],
+      [
+        'a rejection',
+        'an answer',
+        { rejected: true, reject_reason: 'reason of 1' },
+        answersTo(QUESTIONS, 'of the other'),
+      ],
+    ] as const;
+
+    async function arrange(): Promise<{ pendingId: string; one: Answerer; other: Answerer }> {
+      const surfaces = { REST: overRest(new RestCaller(app.url)), MCP: overMcp(await McpCaller.open(app.url)) };
+      const pendingId = await ask(agent, estate.sessionId, QUESTIONS, randomUUID());
+      return { pendingId, one: surfaces[first], other: surfaces[second] };
+    }
+    const claimsBegun = () => stage.begun.filter((name) => name === 'bundle.claim').length;
+
+    it.each(outcomes)('%s that is all over wins over %s', async (_, __, of, ofOther) => {
+      const { pendingId, one, other } = await arrange();
+      const all = [await one(pendingId, of), await other(pendingId, ofOther)];
+      expect(expectOneWinner(all)).toBe(all[0]);
+    });
+
+    it.each(outcomes)(
+      '%s that was checked first, but whose claim begins later, loses to %s',
+      async (_, __, of, ofOther) => {
+        const { pendingId, one, other } = await arrange();
+        const held = stage.hold('bundle.claim', 'begin');
+        const slow = one(pendingId, of);
+        await held.reached;
+        const quick = await other(pendingId, ofOther);
+        held.release();
+        expect(expectOneWinner([await slow, quick])).toBe(quick);
+      },
+    );
+
+    it.each(outcomes)(
+      '%s whose claim is made but not committed wins over %s that arrives meanwhile',
+      async (_, __, of, ofOther) => {
+        const { pendingId, one, other } = await arrange();
+        const held = stage.hold('bundle.claim', 'commit');
+        const slow = one(pendingId, of);
+        await held.reached;
+        const before = claimsBegun();
+        const late = other(pendingId, ofOther);
+        await until(() => claimsBegun() > before);
+        held.release();
+        const all = await Promise.all([slow, late]);
+        expect(expectOneWinner(all)).toBe(all[0]);
+      },
+    );
+
+    it.each(outcomes)(
+      '%s that is committed but not handed over is told, as not delivered yet, to whoever sends %s',
+      async (_, __, of, ofOther) => {
+        const { pendingId, one, other } = await arrange();
+        const held = stage.hold('bundle.claim', 'committed');
+        const slow = one(pendingId, of);
+        await held.reached;
+        const late = await other(pendingId, ofOther);
+        held.release();
+        const all = [await slow, late];
+        expect(expectOneWinner(all)).toBe(all[0]);
+        expect(all.map(({ delivered }) => delivered)).toEqual([true, false]);
+        expect((await other(pendingId, ofOther)).delivered).toBe(true);
+      },
+    );
   });
 });
