@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ServerDatabase } from '../../src/persistence/persistence.module.js';
-import { UnitOfWork } from '../../src/persistence/unit-of-work.js';
 import { startApp, type RunningApp } from '../support/app.js';
 import { McpCaller, RestCaller, type Json } from '../support/callers.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
@@ -81,11 +79,7 @@ describeEachEngine('R3', (engine) => {
     app = await startApp(database, {
       // A busy machine must not turn a race into a 503.
       env: { PRE_CLAIM_BUDGET_MS: '60000' },
-      overrides: (builder) =>
-        builder.overrideProvider(UnitOfWork).useFactory({
-          inject: [ServerDatabase],
-          factory: ({ unitOfWork }: ServerDatabase) => stage.wrap(unitOfWork),
-        }),
+      wrap: stage.wrap,
     });
     estate = await makeEstate(new RestCaller(app.url));
     agent = new RestCaller(app.url, estate.agentToken);

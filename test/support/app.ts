@@ -9,12 +9,21 @@ import { Deadline } from '../../src/common/deadline.js';
 import { loadEnv } from '../../src/config/env.js';
 import { Accounts } from '../../src/identity/accounts.js';
 import { Log } from '../../src/observability/log.js';
+import { ServerDatabase } from '../../src/persistence/persistence.module.js';
+import { Reader, UnitOfWork } from '../../src/persistence/unit-of-work.js';
+import { watchClaims } from './claim-watch.js';
+import type { StatementRecorder } from './statement-recorder.js';
 
 export interface StartAppOptions {
   /** Default `disabled`. */
   readonly authMode?: 'disabled' | 'enforced';
   /** Further environment variables, by their names. */
   readonly env?: NodeJS.ProcessEnv;
+  /** Put around the unit of work, e.g. to hold one transaction open at a named step. */
+  readonly wrap?: (unitOfWork: UnitOfWork) => UnitOfWork;
+  /** Put around the reader, e.g. to make some reads fail. */
+  readonly wrapReader?: (reader: Reader) => Reader;
+  readonly recorder?: StatementRecorder;
   /** Replaces providers: `(builder) => builder.overrideProvider(Clock).useValue(clock)`. */
   readonly overrides?: (builder: TestingModuleBuilder) => TestingModuleBuilder;
 }
@@ -45,7 +54,23 @@ export async function startApp(database: { readonly url: string }, options: Star
   const write = (line: string) => void logged.push(JSON.parse(line) as Record<string, unknown>);
   const builder = Test.createTestingModule({ imports: [AppModule.forRoot(env)] })
     .overrideProvider(Log)
-    .useValue(new Log({ level: 'debug', format: 'json', destination: { write } }));
+    .useValue(new Log({ level: 'debug', format: 'json', destination: { write } }))
+    .overrideProvider(UnitOfWork)
+    .useFactory({
+      inject: [ServerDatabase],
+      factory: ({ unitOfWork }: ServerDatabase) => {
+        const wrapped = (options.wrap ?? ((same) => same))(watchClaims(unitOfWork));
+        return options.recorder?.unitOfWork(wrapped) ?? wrapped;
+      },
+    })
+    .overrideProvider(Reader)
+    .useFactory({
+      inject: [ServerDatabase],
+      factory: ({ reader }: ServerDatabase) => {
+        const wrapped = (options.wrapReader ?? ((same) => same))(reader);
+        return options.recorder?.reader(wrapped) ?? wrapped;
+      },
+    });
   const module = await (options.overrides ?? ((same) => same))(builder).compile();
   const app = configureApp(module.createNestApplication<NestExpressApplication>(nestOptions(env)));
   let url: string;

@@ -26,6 +26,7 @@ import { Sessions } from '../../src/tasks/sessions/sessions.service.js';
 import { Tasks } from '../../src/tasks/tasks.service.js';
 import { Turns } from '../../src/tasks/turns/turns.service.js';
 import { Workspaces } from '../../src/tasks/workspaces.service.js';
+import { watchClaims } from './claim-watch.js';
 import type { TestDatabase } from './engines.js';
 import type { StatementRecorder } from './statement-recorder.js';
 import { TestClock } from './test-clock.js';
@@ -43,7 +44,8 @@ export type Services = ReturnType<typeof servicesOn>;
 export function servicesOn(database: TestDatabase, options: ServiceOptions = {}) {
   const env: Env = loadEnv({ LOG_LEVEL: 'silent', DATABASE_URL: database.url, ...options.env });
   const clock = new TestClock();
-  const wrapped = options.wrap?.(database.unitOfWork) ?? database.unitOfWork;
+  const watched = watchClaims(database.unitOfWork);
+  const wrapped = options.wrap?.(watched) ?? watched;
   const unitOfWork = options.recorder?.unitOfWork(wrapped) ?? wrapped;
   const reader = options.recorder?.reader(database.reader) ?? database.reader;
   const events = new EventBus();
