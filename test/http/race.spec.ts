@@ -39,7 +39,7 @@ function overMcp(mcp: McpCaller): Answerer {
 }
 
 function told(text: string, said: object): Told {
-  const { claimed, delivered, status } = JSON.parse(text) as Json;
+  const { claimed, delivered, status } = JSON.parse(text);
   return { claimed, delivered, status, said, response: text.slice(text.indexOf('"response":')) };
 }
 
