@@ -176,7 +176,7 @@ function withJunk(malformed: readonly string[], existing: readonly string[]): [i
   ];
 }
 
-describeEachEngine('A3, A5', (engine) => {
+describeEachEngine('A1, A2, A3, A5', (engine) => {
   let database: TestDatabase;
   let app: RunningApp;
   let own: Estate;

@@ -83,7 +83,7 @@ describeEachEngine('the claim', (engine) => {
     await scenario.plant(asked, 'q1', { status: 'answered', response_delivery_pending: true });
     const held = stage.hold('bundle.claim', 'begin');
     const rejecting = scenario.reject(asked);
-    await held.reached;
+    expect(await Promise.race([held.reached.then(() => 'claiming'), rejecting])).toBe('claiming');
     await scenario.restarted().services.recovery.reconcile();
     held.release();
     expect(await rejecting).toMatchObject({ claimed: true, status: 'rejected' });

@@ -33,13 +33,15 @@ export interface JestOptions {
   readonly boundMs: number;
 }
 
-/** A pattern for `-t` that is true of the tests which cite the rule on the patch's database. */
-export function patternOf(patches: readonly Pick<Patch, 'rule' | 'on'>[]): string {
-  const citing = patches.map(({ rule, on }) => {
+/** A pattern for `-t` that is true of the tests which count for one of the patches. */
+export function patternOf(patches: readonly Patch[]): string {
+  const counting = patches.map(({ rule, on, title }) => {
     const word = `(?<![A-Za-z0-9]|[A-Za-z0-9]-)${rule}(?![A-Za-z0-9]|-[A-Za-z0-9])`;
-    return on === 'postgres' ? `(?=.*\\(postgres\\)).*${word}` : `(?!.*\\(postgres\\)).*${word}`;
+    const engine = on === 'postgres' ? '(?=.*\\(postgres\\))' : '(?!.*\\(postgres\\))';
+    const named = title === undefined ? '' : `(?=.*${title.replace(/[^\w\s]/g, '.')})`;
+    return `${engine}${named}.*${word}`;
   });
-  return `^(?:${[...new Set(citing)].join('|')})`;
+  return `^(?:${[...new Set(counting)].join('|')})`;
 }
 
 /** Whether a test counts for a patch. `-t` knows no upper case, so what it let through is looked at again. */

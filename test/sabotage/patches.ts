@@ -1,8 +1,18 @@
+import { ACCESS } from './patches/access.js';
 import { ASKING } from './patches/asking.js';
+import { CLAIM } from './patches/claim.js';
 import { DATABASE } from './patches/database.js';
 import { OUTCOMES } from './patches/outcomes.js';
 import { ROWS } from './patches/rows.js';
 import { SURFACES } from './patches/surfaces.js';
 import type { Patch } from './patch.js';
 
-export const PATCHES: readonly Patch[] = [...ROWS, ...OUTCOMES, ...ASKING, ...SURFACES, ...DATABASE];
+export const PATCHES: readonly Patch[] = [
+  ...CLAIM,
+  ...ACCESS,
+  ...ROWS,
+  ...OUTCOMES,
+  ...ASKING,
+  ...SURFACES,
+  ...DATABASE,
+];

@@ -64,32 +64,6 @@ export const SURFACES: readonly Patch[] = [
     spec: 'test/http/errors.spec.ts',
   },
   {
-    rule: 'N4',
-    says: 'Over MCP a caller that lost is told so by an error.',
-    file: 'src/mcp/tools/answer-question.tool.ts',
-    find: 'return { claimed, delivered, status, response };',
-    replace:
-      "if (!claimed) throw new Error('somebody else was first');\n      return { claimed, delivered, status, response };",
-    spec: product,
-  },
-  {
-    rule: 'N4a',
-    says: 'A bundle that nobody can answer any more is told like one that does not exist.',
-    file: 'src/clarification/clarification-resolver.ts',
-    find: "if (winner === undefined) throw new NotActiveError('clarification request is no longer active');",
-    replace:
-      "if (winner === undefined) throw new (await import('../common/domain-error.js')).NotFoundError('clarification request not found');",
-    spec: product,
-  },
-  {
-    rule: 'N5',
-    says: 'Over MCP a missing bundle is told by its id.',
-    file: 'src/mcp/mcp-error.ts',
-    find: 'not_found: asItIs,',
-    replace: 'not_found: (error, requestId) => `${error.message} (${requestId})`,',
-    spec: product,
-  },
-  {
     rule: 'MCP-SURFACES',
     says: 'A running agent can answer questions, its own included.',
     file: 'src/mcp/mcp-surfaces.ts',
