@@ -469,11 +469,14 @@ describeEachEngine('handing over', (engine) => {
       expect(await scenario.statuses(asked)).toEqual(['answered']);
     });
 
-    it('RESTORE: touches no sibling row that was terminal before the claim', async () => {
+    it.each([
+      ['settled', {}],
+      ['owed by somebody else', { response_delivery_pending: true }],
+    ])('RESTORE: touches no sibling row that was terminal before the claim (%s)', async (_, intent) => {
       const { stage, scenario } = staged();
       const asked = await scenario.asked(['a', 'b', 'c']);
       const response = { question_id: 'a', selected_options: ['right'], custom_text: '' };
-      await scenario.plant(asked, 'a', { status: 'answered', response });
+      await scenario.plant(asked, 'a', { status: 'answered', response, ...intent });
       await scenario.plant(asked, 'c', { status: 'cancelled' });
       const before = await scenario.snapshotOf(asked);
       scenario.services.clock.advance(1_000);

@@ -431,11 +431,16 @@ describeEachEngine('waiting', (engine) => {
     });
 
     it('SHUTDOWN: a server that stops ends its waits with pending and has detached them when it closes the database', async () => {
-      const { scenario } = staged({ REATTACH_MS: '600000' });
+      const { scenario, stage } = staged({ REATTACH_MS: '600000' });
       const asked = [await scenario.asked(), await scenario.asked()];
       const waits = await Promise.all(asked.map((one) => scenario.waiting(one)));
+      const detaching = stage.hold('bundle.detach', 'begin');
       scenario.services.wait.onModuleDestroy();
-      await scenario.services.wait.beforeApplicationShutdown();
+      const stopping = scenario.services.wait.beforeApplicationShutdown();
+      await detaching.reached;
+      expect(await isSettled(stopping)).toBe(false);
+      detaching.release();
+      await stopping;
       for (const { result } of waits) expect(await isSettled(result)).toBe(true);
       for (const { result } of waits) expect(await result).toEqual({ kind: 'pending' });
       for (const one of asked) expect(await scenario.isDetached(one)).toBe(true);
