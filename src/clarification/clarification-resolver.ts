@@ -33,7 +33,8 @@ export interface Resolution {
   readonly response: Response;
 }
 
-const UNAVAILABLE = 'clarification response is temporarily unavailable';
+/** R10, wherever the budget before the claim runs out. */
+export const UNAVAILABLE = 'clarification response is temporarily unavailable';
 /** Between two attempts to ask a database that is away. */
 const PAUSE_MS = 100;
 

@@ -32,6 +32,11 @@ export class Deadline {
     return new Deadline(this.expiresAt, this.callerGone, message);
   }
 
+  /** So many milliseconds from now, for the same caller and with the same sentence. */
+  withMilliseconds(milliseconds: number): Deadline {
+    return new Deadline(performance.now() + milliseconds, this.callerGone, this.message);
+  }
+
   /** The same budget for work that runs to its end whatever becomes of the caller's connection. */
   withoutCaller(): Deadline {
     return new Deadline(this.expiresAt, undefined, this.message);

@@ -50,6 +50,8 @@ export interface Contract {
   readonly query?: InputClass;
   /** The first is the usual one and sets the status; a handler that may answer another way sets it itself. */
   readonly success: Success | readonly Success[];
+  /** What a 503 says wherever the budget runs out, authentication included. Default: a sentence for all routes. */
+  readonly unavailable?: string;
   /** Beyond what access, body and query imply. */
   readonly errors?: readonly DomainErrorCode[];
 }

@@ -28,10 +28,30 @@ export async function holdForeignLock(
       },
     };
   }
-  const client = new pg.Client({ connectionString: database.url, application_name: 'foreign lock' });
+  return holdOnPostgres(database, `${select} FOR UPDATE`);
+}
+
+/**
+ * Has somebody else keep the whole database from being written, while it can still be read: on PostgreSQL every table
+ * of the product is locked.
+ */
+export async function holdAllWrites(database: Pick<TestDatabase, 'engine' | 'url'>): Promise<ForeignLock> {
+  if (database.engine === 'sqlite') return holdForeignLock(database, '');
+  return holdOnPostgres(database, `LOCK TABLE ${TABLES.join(', ')} IN EXCLUSIVE MODE`);
+}
+
+/** PostgreSQL: has somebody else keep a table from even being read. */
+export async function holdTable(database: Pick<TestDatabase, 'url'>, table: string): Promise<ForeignLock> {
+  return holdOnPostgres(database, `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+}
+
+const TABLES = ['workspaces', 'tasks', 'task_sessions', 'task_session_turns', 'task_session_messages'];
+
+async function holdOnPostgres({ url }: Pick<TestDatabase, 'url'>, statement: string): Promise<ForeignLock> {
+  const client = new pg.Client({ connectionString: url, application_name: 'foreign lock' });
   await client.connect();
   await client.query('BEGIN');
-  await client.query(`${select} FOR UPDATE`);
+  await client.query(statement);
   return {
     release: async () => {
       await client.query('COMMIT');

@@ -7,7 +7,7 @@ import type { Caller } from '../../identity/caller.js';
 import type { AuthorisedBundle } from '../bundle-access.js';
 import { ClarificationListing } from '../clarification-listing.js';
 import { ClarificationRequests } from '../clarification-requests.js';
-import { ClarificationResolver } from '../clarification-resolver.js';
+import { ClarificationResolver, UNAVAILABLE } from '../clarification-resolver.js';
 import { OUTCOME_SCHEMA } from '../domain/outcome-input.js';
 import { CreateBundleInput, ListBundlesInput, WaitInput } from '../inputs.js';
 import {
@@ -98,6 +98,7 @@ export class ClarificationController {
     access: { ...ofBundle, agents: false },
     body: { schema: OUTCOME_SCHEMA },
     success: { status: 200, description: "The winner's status and response, whoever asks", schema: ResolutionView },
+    unavailable: UNAVAILABLE,
     errors: ['not_active'],
   })
   async respond(

@@ -4,16 +4,26 @@ import { Deadline } from '../../common/deadline.js';
 import type { Log } from '../../observability/log.js';
 import { runInRequest } from '../../observability/request-context.js';
 import type { PipelineRequest } from '../pipeline-request.js';
+import type { UnavailableSentence } from './unavailable-sentences.js';
 
 /** Gives the request its id, its budget and the signal of its caller's leaving. */
-export function beginRequest(options: { budgetMs: number; log: Log; isStopping: () => boolean }): RequestHandler {
+export function beginRequest(options: {
+  budgetMs: number;
+  unavailable: UnavailableSentence;
+  log: Log;
+  isStopping: () => boolean;
+}): RequestHandler {
   return (incoming, response, next) => {
     const request = incoming as PipelineRequest;
     const startedAt = performance.now();
     const gone = new AbortController();
     request.requestId = randomUUID();
     request.callerGone = gone.signal;
-    request.deadline = Deadline.after(options.budgetMs, { callerGone: gone.signal });
+    const sentence = options.unavailable(request.method, request.path);
+    request.deadline = Deadline.after(options.budgetMs, {
+      callerGone: gone.signal,
+      ...(sentence !== undefined && { message: sentence }),
+    });
     response.setHeader('X-Request-Id', request.requestId);
     if (options.isStopping()) response.setHeader('Connection', 'close');
     runInRequest({ requestId: request.requestId }, () => {

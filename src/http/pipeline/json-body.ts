@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { CallerGoneError, Deadline } from '../../common/deadline.js';
+import { CallerGoneError } from '../../common/deadline.js';
 import { PayloadTooLargeError, UnsupportedMediaTypeError, ValidationError } from '../../common/domain-error.js';
 import { assertBoundedJson } from '../../common/input/json-bounds.js';
 import type { Step } from './step.js';
@@ -21,7 +21,7 @@ export function readJsonBody(limit: number): Step {
     const leftMs = request.deadline.remainingMs;
     const bytes = await readAtMost(limit, request);
     // The budget is ours to spend, not the caller's slow line's.
-    request.deadline = Deadline.after(leftMs, { callerGone: request.callerGone });
+    request.deadline = request.deadline.withMilliseconds(leftMs);
     if (bytes.length === 0) return;
     assertJson(headers);
     const body = parseJson(bytes);

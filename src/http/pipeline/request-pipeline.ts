@@ -4,6 +4,7 @@ import type { ErrorRequestHandler, RequestHandler } from 'express';
 import { Env } from '../../config/env.js';
 import { Authenticator } from '../../identity/authenticator.js';
 import { Log } from '../../observability/log.js';
+import { ContractedRoutes } from '../contracted-routes.js';
 import { HttpDrain } from '../http-drain.js';
 import type { PipelineRequest } from '../pipeline-request.js';
 import { ProblemWriter } from '../problem-writer.js';
@@ -16,6 +17,7 @@ import { literalPath } from './literal-path.js';
 import { RateLimit } from './rate-limit.js';
 import { securityHeaders } from './security-headers.js';
 import { toMiddleware } from './step.js';
+import { unavailableSentences } from './unavailable-sentences.js';
 
 /**
  * What every request passes before it meets a route, REST and MCP alike, in this order: 401 → 403 (Host, Origin) →
@@ -32,6 +34,7 @@ export class RequestPipeline implements OnApplicationShutdown {
     private readonly log: Log,
     private readonly problems: ProblemWriter,
     private readonly drain: HttpDrain,
+    private readonly routes: ContractedRoutes,
   ) {
     this.rateLimit = new RateLimit(env.rateLimitPerMinute);
   }
@@ -39,7 +42,12 @@ export class RequestPipeline implements OnApplicationShutdown {
   middleware(): (RequestHandler | ErrorRequestHandler)[] {
     const { env, log, drain } = this;
     return [
-      beginRequest({ budgetMs: env.preClaimBudgetMs, log, isStopping: () => drain.isStopping }),
+      beginRequest({
+        budgetMs: env.preClaimBudgetMs,
+        unavailable: unavailableSentences(this.routes.all()),
+        log,
+        isStopping: () => drain.isStopping,
+      }),
       ...securityHeaders(),
       crossOrigin(env.corsOrigins),
       toMiddleware(authenticate(this.authenticator, { metricsAndDocs: env.openMetricsAndDocs })),
