@@ -21,7 +21,7 @@ export class ListBundlesInput {
   })
   created_since?: string;
 
-  @TextField({ max: 1024, optional: true, description: 'The next_cursor of the page before.' })
+  @TextField({ max: 2048, optional: true, description: 'The next_cursor of the page before.' })
   cursor?: string;
 
   @IntegerField({ optional: true, default: 50, description: 'How many; below 1 is 50, above 200 is 200.' })

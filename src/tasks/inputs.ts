@@ -6,7 +6,8 @@ const MAX_DESCRIPTION = 16_000;
 /** Above what the answers of a whole bundle, written out with their questions, can be. */
 const MAX_MESSAGE = 64_000;
 
-const CURSOR = { max: 1024, optional: true, description: 'The next_cursor of the page before.' } as const;
+// The cursor after a bundle with the longest name, written in escapes, is shorter.
+const CURSOR = { max: 2048, optional: true, description: 'The next_cursor of the page before.' } as const;
 const LIMIT = {
   optional: true,
   default: 50,

@@ -151,7 +151,7 @@ const cursorAndLimit: readonly (readonly [query: string, says: string])[] = [
   ...['x', 'eyJ', '%00', 'WzEsIngiLCJ5Il0', 'WzEsIjIwMjYtMDEtMDFUMDA6MDA6MDAuMDAwWiIsIiJd'].map(
     (cursor) => [`cursor=${cursor}`, 'cursor '] as const,
   ),
-  [`cursor=${'x'.repeat(1025)}`, 'cursor must not be longer than 1024'],
+  [`cursor=${'x'.repeat(2049)}`, 'cursor must not be longer than 2048'],
   ['cursor=%20', `cursor ${NOT_A_CURSOR}`],
   ...['x', '1.5', '1e2', '', '%201', '0x10', 'null', '--1', 'NaN'].map(
     (limit) => [`limit=${limit}`, `limit ${NOT_WHOLE}`] as const,
@@ -300,7 +300,7 @@ describeEachEngine('N8d, UNKNOWN-FIELDS', (engine) => {
 
     const paging = [
       ...['x', 'eyJ', '\u0000', ' '].map((cursor) => [{ cursor }, 'cursor '] as const),
-      [{ cursor: 'x'.repeat(1025) }, 'cursor must not be longer than 1024'] as const,
+      [{ cursor: 'x'.repeat(2049) }, 'cursor must not be longer than 2048'] as const,
       ...['10', 1.5, true, [], {}].map((limit) => [{ limit }, `limit ${NOT_WHOLE}`] as const),
       [{ limit: null }, 'limit must not be null'] as const,
       [{ cursor: 7 }, 'cursor must be text'] as const,
