@@ -5,6 +5,10 @@ export interface Planting {
   readonly ordinary: number;
   /** Bundles of one question each, resolved, in turns of their own session. */
   readonly bundles: number;
+  /** Bundles of one question each that are still pending, in turns of their own session before its last. */
+  readonly superseded?: number;
+  /** Bundles of one question each that are open, each in a session of its own. */
+  readonly active?: number;
 }
 
 const TURNS = 500;
@@ -37,13 +41,30 @@ export async function plantMessages(database: TestDatabase, planting: Planting):
      FROM ${series(planting.ordinary)} AS numbers`,
     [AT],
   );
+  const ask = (count: number, name: string, status: string, session: string, turn: string) =>
+    database.sql(
+      `INSERT INTO task_session_messages (id, task_session_id, task_id, turn_id, author_type, content, requests_input,
+         type, metadata, bundle_created_at, created_at, updated_at)
+       SELECT '${name}-' || n, ${session}, 'planted', ${turn}, 'agent', 'Which?', 1, 'clarification_request',
+         '{"pending_id":"${name}-' || n || '","question_id":"q","question_index":0,"question_total":1,"status":"${status}"}',
+         ${at}, ${at}, ${at}
+       FROM ${series(count)} AS numbers`,
+      [AT],
+    );
+  await ask(planting.bundles, 'planted', 'answered', "'planted'", `'turn-' || (1 + n % ${TURNS})`);
+  // Of turns with equal times the one with the greatest id is current: turn-99.
+  if (planting.superseded)
+    await ask(planting.superseded, 'superseded', 'pending', "'planted'", "'turn-' || (1 + n % 98)");
+  if (!planting.active) return;
   await database.sql(
-    `INSERT INTO task_session_messages (id, task_session_id, task_id, turn_id, author_type, content, requests_input,
-       type, metadata, bundle_created_at, created_at, updated_at)
-     SELECT 'question-' || n, 'planted', 'planted', 'turn-' || (1 + n % ${TURNS}), 'agent', 'Which?', 1, 'clarification_request',
-       '{"pending_id":"planted-' || n || '","question_id":"q","question_index":0,"question_total":1,"status":"answered"}',
-       ${at}, ${at}, ${at}
-     FROM ${series(planting.bundles)} AS numbers`,
+    `INSERT INTO task_sessions (id, task_id, state, started_at, updated_at)
+     SELECT 'active-' || n, 'planted', 'running', ${at}, ${at} FROM ${series(planting.active)} AS numbers`,
     [AT],
   );
+  await database.sql(
+    `INSERT INTO task_session_turns (id, task_session_id, task_id, started_at, created_at, updated_at)
+     SELECT 'active-' || n, 'active-' || n, 'planted', ${at}, ${at}, ${at} FROM ${series(planting.active)} AS numbers`,
+    [AT],
+  );
+  await ask(planting.active, 'active', 'pending', "'active-' || n", "'active-' || n");
 }
