@@ -39,7 +39,7 @@ export class HealthController {
     tag: 'Health',
     access: { kind: 'open' },
     success: { status: 200, description: 'They are', schema: HEALTHY, example: { status: 'ok' } },
-    errors: ['temporarily_unavailable'],
+    errors: { temporarily_unavailable: 'not ready: database is down' },
   })
   async ready(): Promise<{ status: 'ok' }> {
     try {

@@ -13,8 +13,8 @@ const EVERYWHERE: readonly DomainErrorCode[] = [
 ];
 
 /** Every code that a route can answer with, in the order of the closed set. */
-export function contractErrors({ access, errors = [] }: Contract): DomainErrorCode[] {
-  const possible = new Set<DomainErrorCode>([...EVERYWHERE, ...errors]);
+export function contractErrors({ access, errors = {} }: Contract): DomainErrorCode[] {
+  const possible = new Set<DomainErrorCode>([...EVERYWHERE, ...(Object.keys(errors) as DomainErrorCode[])]);
   if (access.kind !== 'open') possible.add('unauthorized').add('temporarily_unavailable');
   if (access.kind !== 'open' && access.kind !== 'identified') possible.add('not_found');
   return DOMAIN_ERROR_CODES.filter((code) => possible.has(code));

@@ -24,12 +24,20 @@ export type Access =
   | { readonly kind: AccessKind; readonly from: IdSource; readonly agents: boolean; readonly users?: false };
 
 export interface Success {
-  readonly status: 200 | 201 | 204;
+  readonly status: 200 | 201 | 202 | 204;
   readonly description: string;
   readonly schema?: TSchema;
   readonly example?: unknown;
   /** Where the body is not JSON, e.g. `text/plain`. */
   readonly contentType?: string;
+}
+
+/** A refusal in the words of another protocol (MCP's own JSON-RPC errors), beside those of ours under its status. */
+export interface ProtocolError {
+  readonly status: 400 | 406 | 409;
+  readonly description: string;
+  readonly schema: TSchema;
+  readonly example: unknown;
 }
 
 /** A body that the domain validates itself; the schema is for the documentation. */
@@ -43,17 +51,19 @@ export interface Contract {
   readonly tag?: string;
   readonly access: Access;
   /**
-   * Absent: a closed empty object. `raw`: the handler checks the parsed JSON itself (MCP), query included. A schema: the
+   * Absent: a closed empty object. `raw`: the handler checks the parsed JSON itself (MCP). A schema: the
    * domain checks the body after access, by rules of which the schema shows the shape.
    */
   readonly body?: InputClass | DescribedBody | 'raw';
+  readonly bodyExample?: unknown;
   readonly query?: InputClass;
   /** The first is the usual one and sets the status; a handler that may answer another way sets it itself. */
   readonly success: Success | readonly Success[];
   /** What a 503 says wherever the budget runs out, authentication included. Default: a sentence for all routes. */
   readonly unavailable?: string;
-  /** Beyond what access, body and query imply. */
-  readonly errors?: readonly DomainErrorCode[];
+  /** Beyond what access implies, each with a sentence that a caller may meet here; for what is implied, a better one. */
+  readonly errors?: Readonly<Partial<Record<DomainErrorCode, string>>>;
+  readonly protocolErrors?: readonly ProtocolError[];
 }
 
 export const CONTRACT = Symbol('clarion:contract');

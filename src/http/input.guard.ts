@@ -15,11 +15,13 @@ class NoInput {}
 export class InputGuard implements CanActivate {
   canActivate(context: ExecutionContext): true {
     const contract = contractOf(context.getHandler());
-    if (contract === undefined || contract.body === 'raw') return true;
+    if (contract === undefined) return true;
     const request = context.switchToHttp().getRequest<PipelineRequest>();
-    const body = bodyOf(request);
-    const isDescribed = typeof contract.body === 'object';
-    request.body = isDescribed ? body : validateInput(contract.body ?? NoInput, body);
+    if (contract.body !== 'raw') {
+      const body = bodyOf(request);
+      const isDescribed = typeof contract.body === 'object';
+      request.body = isDescribed ? body : validateInput(contract.body ?? NoInput, body);
+    }
     const query = validateInput(contract.query ?? NoInput, readQuery(request.url, contract.query), 'query');
     // Express 5 computes `query` in a getter.
     Object.defineProperty(request, 'query', { value: query, configurable: true, enumerable: true });

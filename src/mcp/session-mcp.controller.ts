@@ -2,11 +2,11 @@ import { Controller, Delete, Get, Post, Req, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { Contract } from '../http/contract.js';
 import type { PipelineRequest } from '../http/pipeline-request.js';
-import { arrivalOn, MCP_ERRORS, MCP_MESSAGES, MCP_SESSION_ENDED, MCP_STREAM } from './mcp-http.js';
+import { MCP_DELETE, MCP_GET, MCP_POST } from './mcp-contracts.js';
+import { arrivalOn } from './arrival.js';
 import { McpEndpoint } from './sdk/mcp-endpoint.js';
 
 const access = { kind: 'session', from: { param: 'sessionId' }, agents: true, users: false } as const;
-const tag = 'MCP';
 
 /** The in-session surface: for the agent of the session in the path. */
 @Controller('mcp/sessions/:sessionId')
@@ -14,40 +14,19 @@ export class SessionMcpController {
   constructor(private readonly endpoint: McpEndpoint) {}
 
   @Post()
-  @Contract({
-    summary: 'Send MCP messages (in-session surface)',
-    tag,
-    access,
-    body: 'raw',
-    success: MCP_MESSAGES,
-    errors: MCP_ERRORS,
-  })
+  @Contract({ summary: 'Send MCP messages (in-session surface)', access, ...MCP_POST })
   post(@Req() request: PipelineRequest, @Res() response: Response): Promise<void> {
     return this.endpoint.post(arrivalOn('session', request), request, response, request.body);
   }
 
   @Get()
-  @Contract({
-    summary: 'Open the MCP event stream (in-session surface)',
-    tag,
-    access,
-    body: 'raw',
-    success: MCP_STREAM,
-    errors: MCP_ERRORS,
-  })
+  @Contract({ summary: 'Open the MCP event stream (in-session surface)', access, ...MCP_GET })
   get(@Req() request: PipelineRequest, @Res() response: Response): Promise<void> {
     return this.endpoint.get(arrivalOn('session', request), request, response);
   }
 
   @Delete()
-  @Contract({
-    summary: 'End an MCP session (in-session surface)',
-    tag,
-    access,
-    body: 'raw',
-    success: MCP_SESSION_ENDED,
-    errors: MCP_ERRORS,
-  })
+  @Contract({ summary: 'End an MCP session (in-session surface)', access, ...MCP_DELETE })
   delete(@Req() request: PipelineRequest, @Res() response: Response): Promise<void> {
     return this.endpoint.delete(arrivalOn('session', request), request, response);
   }

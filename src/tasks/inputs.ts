@@ -14,16 +14,18 @@ const LIMIT = {
   description: 'How many; below 1 is 50, above 200 is 200.',
 } as const;
 
+const RESUME = { optional: true, description: 'How an answer reaches an agent that does not wait.' } as const;
+
 export class CreateWorkspaceInput {
-  @TextField({ blank: false, max: MAX_NAME, example: 'Payments team' })
+  @TextField({ blank: false, max: MAX_NAME, description: 'What people call it.', example: 'Payments team' })
   name!: string;
 }
 
 export class CreateTaskInput {
-  @TextField({ blank: false, max: MAX_NAME, example: 'Add invoices' })
+  @TextField({ blank: false, max: MAX_NAME, description: 'The work in a few words.', example: 'Add invoices' })
   title!: string;
 
-  @TextField({ max: MAX_DESCRIPTION, optional: true })
+  @TextField({ max: MAX_DESCRIPTION, optional: true, description: 'What is to be done.' })
   description?: string;
 
   @IdField({
@@ -53,7 +55,7 @@ export class CreateSessionInput {
   @BooleanField({ optional: true, description: "A task's first session is primary unless this says otherwise." })
   is_primary?: boolean;
 
-  @ObjectField(() => ResumeInput, { optional: true, description: 'How an answer reaches an agent that does not wait.' })
+  @ObjectField(() => ResumeInput, RESUME)
   resume?: ResumeInput;
 }
 
@@ -65,7 +67,7 @@ export class UpdateSessionInput {
   })
   state?: SessionState;
 
-  @ObjectField(() => ResumeInput, { optional: true })
+  @ObjectField(() => ResumeInput, RESUME)
   resume?: ResumeInput;
 }
 
@@ -100,7 +102,7 @@ export class ConversationInput {
 }
 
 export class SendMessageInput {
-  @TextField({ blank: false, max: MAX_MESSAGE })
+  @TextField({ blank: false, max: MAX_MESSAGE, description: 'The text of the message.' })
   content!: string;
 
   @TextField({

@@ -1,24 +1,27 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import { ContractedRoutes } from '../../src/http/contracted-routes.js';
 import { describeEngine } from '../support/engines.js';
 import { startApp } from '../support/app.js';
 import type { RunningApp } from '../support/app.js';
 import { ForgottenController, startProbeApp } from './probe-app.js';
 
+interface Content {
+  readonly schema: Record<string, unknown>;
+  readonly example?: unknown;
+  readonly examples?: Record<string, { readonly value: { readonly code?: string } }>;
+}
+
 interface Operation {
   operationId: string;
   summary: string;
+  tags: string[];
   security: object[];
-  parameters: { name: string; in: string; required: boolean; schema: object }[];
-  requestBody?: { required: boolean; content: Record<string, { schema: Record<string, unknown> }> };
-  responses: Record<
-    string,
-    {
-      description: string;
-      content?: Record<string, { schema: object; examples?: Record<string, { value: { code: string } }> }>;
-    }
-  >;
+  parameters: { name: string; in: string; required: boolean; schema: object; description?: string }[];
+  requestBody?: { required: boolean; content: Record<string, Content> };
+  responses: Record<string, { description: string; content?: Record<string, Content> }>;
 }
 
 interface Document {
@@ -97,32 +100,81 @@ describeEngine('sqlite', 'DOCS: the documentation of the whole product', (engine
     }
   });
 
-  it('gives every error code of every operation a closed schema and an example that fits it', () => {
-    const ajv = new Ajv2020({ strict: false });
-    ajv.addSchema({ $id: 'doc', components: document.components });
+  /** Every place where JSON is described, e.g. `POST /api/v1/tasks request` and `GET /api/v1/tasks 200`. */
+  const contents = () =>
+    operations().flatMap(({ route, operation }) => [
+      ...Object.values(operation.requestBody?.content ?? {}).map((content) => ({ at: `${route} request`, content })),
+      ...Object.entries(operation.responses).flatMap(([status, { content = {} }]) =>
+        Object.values(content).map((each) => ({ at: `${route} ${status}`, content: each })),
+      ),
+    ]);
+
+  it('is valid OpenAPI to a tool that others made', async () => {
+    expect(await problemsOf(document)).toEqual([]);
+  });
+
+  it('would not be valid with an undeclared parameter, an example that does not fit, or an unknown member', async () => {
+    const broken = structuredClone(document);
+    const { get } = broken.paths['/api/v1/clarification/{id}'] ?? {};
+    if (get === undefined) throw new Error('there is such a route');
+    get.parameters = [];
+    Object.assign(get.responses['200']?.content?.['application/json'] ?? {}, { example: { pending_id: 5 } });
+    Object.assign(get.responses['404'] ?? {}, { colour: 'red' });
+    const rules = (await problemsOf(broken)).map((problem) => problem.split(' ')[0]);
+    expect(new Set(rules)).toEqual(new Set(['path-parameters-defined', 'no-invalid-media-type-examples', 'struct']));
+  });
+
+  it('shows an example of every request and every success with a body', () => {
+    const without = contents().filter(({ content: { example, examples } }) => (example ?? examples) === undefined);
+    expect(without.map(({ at }) => at)).toEqual([]);
+  });
+
+  it('gives an example of every error code that it says can happen', () => {
     for (const { route, operation } of operations()) {
       const errors = Object.entries(operation.responses).filter(([status]) => Number(status) >= 400);
       expect(errors.length).toBeGreaterThan(3);
-      for (const [, { content }] of errors) {
-        const { schema, examples = {} } = content?.['application/json'] ?? { schema: {} };
-        const resolved = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"doc#/')) as object;
+      for (const [, { description, content }] of errors) {
+        const { schema = {}, examples = {} } = content?.['application/json'] ?? {};
+        const schemas = (schema['oneOf'] ?? [schema]) as { $ref?: string }[];
+        expect([route, Object.keys(examples)]).toEqual([
+          route,
+          schemas.map(({ $ref }) => $ref?.replace('#/components/schemas/error_', '') ?? 'protocol_error'),
+        ]);
         for (const [code, { value }] of Object.entries(examples)) {
-          expect([route, code, value.code, ajv.validate(resolved, value)]).toEqual([route, code, code, true]);
+          if (code !== 'protocol_error') expect([route, value.code]).toEqual([route, code]);
         }
+        expect(description).not.toBe('');
+      }
+    }
+  });
+
+  it('gives only examples that fit their schema, and schemas that are JSON Schema 2020-12', () => {
+    const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false });
+    formats.default(ajv);
+    ajv.addSchema({ $id: 'doc', $defs: document.components.schemas });
+    for (const { at, content } of contents()) {
+      const schema = JSON.parse(
+        JSON.stringify(content.schema).replaceAll('#/components/schemas/', 'doc#/$defs/'),
+      ) as object;
+      const validate = ajv.compile(schema);
+      const values = Object.values(content.examples ?? {}).map(({ value }) => value as unknown);
+      for (const value of content.example === undefined ? values : [content.example]) {
+        expect([at, value, validate(value), validate.errors]).toEqual([at, value, true, null]);
       }
     }
   });
 
   it('closes every request and JSON response schema', () => {
-    for (const { route, operation } of operations()) {
-      const bodies = [
-        ...(operation.requestBody === undefined ? [] : [operation.requestBody.content['application/json']?.schema]),
-        ...Object.entries(operation.responses).flatMap(([status, { content }]) =>
-          Number(status) < 300 ? [content?.['application/json']?.schema] : [],
-        ),
-      ];
-      for (const schema of bodies) expect([route, openObjects(schema)]).toEqual([route, []]);
-    }
+    for (const { at, content } of contents()) expect([at, openObjects(content.schema)]).toEqual([at, []]);
+    expect(openObjects(document.components.schemas)).toEqual([]);
+  });
+
+  it('says of every parameter and every field of a request what it is', () => {
+    const silent = operations().flatMap(({ route, operation: { parameters, requestBody } }) => [
+      ...parameters.filter(({ description = '' }) => description === '').map(({ name }) => `${route} ${name}`),
+      ...silentFields(requestBody?.content['application/json']?.schema).map((path) => `${route} body${path}`),
+    ]);
+    expect(silent).toEqual([]);
   });
 
   it('serves a page for people, from this server alone', async () => {
@@ -133,6 +185,37 @@ describeEngine('sqlite', 'DOCS: the documentation of the whole product', (engine
     await running.http.get('/docs/swagger-ui-init.js').expect(200);
   });
 });
+
+const RULES: Parameters<typeof createConfig>[0] = {
+  extends: ['spec'],
+  rules: {
+    'no-ambiguous-paths': 'error',
+    'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: false },
+    'no-invalid-schema-examples': 'error',
+    'operation-operationId-unique': 'error',
+    'operation-summary': 'error',
+    'path-parameters-defined': 'error',
+    struct: 'error',
+  },
+};
+
+async function problemsOf(document: Document): Promise<string[]> {
+  const problems = await lintFromString({ source: JSON.stringify(document), config: await createConfig(RULES) });
+  return problems.map(({ ruleId, message, location }) => `${ruleId} ${message} at ${location[0]?.pointer ?? ''}`);
+}
+
+/** Paths of properties without a description. */
+function silentFields(schema: unknown, path = ''): string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const { properties = {}, items } = schema as { properties?: Record<string, object>; items?: object };
+  return [
+    ...Object.entries(properties).flatMap(([name, field]) => [
+      ...('description' in field ? [] : [`${path}.${name}`]),
+      ...silentFields(field, `${path}.${name}`),
+    ]),
+    ...silentFields(items, `${path}[]`),
+  ];
+}
 
 /** Paths of objects with properties that take further ones. */
 function openObjects(schema: unknown, path = '$'): string[] {

@@ -88,7 +88,7 @@ export class ProbeController implements OnModuleInit {
     access: { kind: 'identified', agents: true },
     body: ProbeInput,
     success: { status: 200, description: 'The body', schema: ECHO, example: {} },
-    errors: ['conflict'],
+    errors: { conflict: 'the session is completed' },
   })
   echo(@Body() body: ProbeInput, @CallerParam() caller: Caller, @DeadlineParam() deadline: Deadline) {
     this.calls += 1;
@@ -209,6 +209,8 @@ export interface ProbeApp {
 export interface ProbeOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly controllers?: Class[];
+  /** Sees the application before anything is set up on it. */
+  readonly watch?: (app: NestExpressApplication) => void;
 }
 
 /** The whole edge without the product: a fake authenticator and a database that only answers pings. */
@@ -235,7 +237,9 @@ export async function startProbeApp(options: ProbeOptions = {}): Promise<ProbeAp
     .overrideProvider(Log)
     .useValue(new Log({ level: 'info', format: 'json', destination: { write } }))
     .compile();
-  const app = configureApp(module.createNestApplication<NestExpressApplication>(nestOptions(env)));
+  const bare = module.createNestApplication<NestExpressApplication>(nestOptions(env));
+  options.watch?.(bare);
+  const app = configureApp(bare);
   const url = await listen(app);
   return {
     app,

@@ -19,9 +19,11 @@ import {
   WaitResponseView,
 } from '../schemas.js';
 import { AuthorisedBundleParam } from './authorised-bundle.js';
+import { ASKED, CREATED, DETAIL, LISTED, OUTCOME, RESOLVED, WAITED } from './examples.js';
 import { RestWait } from './rest-wait.js';
 
 const tag = 'Clarification';
+const INACTIVE = 'clarification request is no longer active';
 const ofBundle = { kind: 'bundle', from: { param: 'id' }, agents: true } as const;
 
 @Controller('api/v1/clarification')
@@ -40,8 +42,12 @@ export class ClarificationController {
     tag,
     access: { kind: 'session', from: { body: 'session_id' }, agents: true },
     body: CreateBundleInput,
-    success: { status: 200, description: 'The name of the bundle', schema: CreatedBundleView },
-    errors: ['conflict'],
+    bodyExample: ASKED,
+    success: { status: 200, description: 'The name of the bundle', schema: CreatedBundleView, example: CREATED },
+    errors: {
+      validation_failed: 'questions[0].options must have at least 2 entries',
+      conflict: 'session is completed, which is final',
+    },
   })
   create(@CallerParam() caller: Caller, @Body() input: CreateBundleInput, @DeadlineParam() deadline: Deadline) {
     return this.requests.create(caller, input, deadline);
@@ -53,7 +59,10 @@ export class ClarificationController {
     tag,
     access: { kind: 'identified', agents: false },
     query: ListBundlesInput,
-    success: { status: 200, description: 'A page, oldest first', schema: BundlePageView },
+    success: { status: 200, description: 'A page, oldest first', schema: BundlePageView, example: LISTED },
+    errors: {
+      validation_failed: 'created_since must be an RFC 3339 date-time such as 2026-01-31T09:00:00Z',
+    },
   })
   list(@CallerParam() caller: Caller, @Query() input: ListBundlesInput, @DeadlineParam() deadline: Deadline) {
     return this.listing.list(caller, input, deadline);
@@ -64,7 +73,7 @@ export class ClarificationController {
     summary: 'Read a bundle, also after it was resolved',
     tag,
     access: ofBundle,
-    success: { status: 200, description: 'The bundle', schema: BundleDetailView },
+    success: { status: 200, description: 'The bundle', schema: BundleDetailView, example: DETAIL },
   })
   get(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     return this.requests.get(caller, id, deadline);
@@ -77,8 +86,11 @@ export class ClarificationController {
     tag,
     access: ofBundle,
     query: WaitInput,
-    success: { status: 200, description: 'The response', schema: WaitResponseView },
-    errors: ['not_active', 'wait_timeout'],
+    success: { status: 200, description: 'The response', schema: WaitResponseView, example: WAITED },
+    errors: {
+      not_active: INACTIVE,
+      wait_timeout: 'the request has not been answered yet; wait again',
+    },
   })
   wait(
     @CallerParam() caller: Caller,
@@ -97,9 +109,19 @@ export class ClarificationController {
     tag,
     access: { ...ofBundle, agents: false },
     body: { schema: OUTCOME_SCHEMA },
-    success: { status: 200, description: "The winner's status and response, whoever asks", schema: ResolutionView },
+    bodyExample: OUTCOME,
+    success: {
+      status: 200,
+      description: "The winner's status and response, whoever asks",
+      schema: ResolutionView,
+      example: RESOLVED,
+    },
     unavailable: UNAVAILABLE,
-    errors: ['not_active'],
+    errors: {
+      validation_failed: 'answers must have exactly one entry per question: expected 2, got 1',
+      not_active: INACTIVE,
+      internal: 'the answer could not be handed over; the request can be answered again',
+    },
   })
   async respond(
     @CallerParam() caller: Caller,
@@ -116,8 +138,13 @@ export class ClarificationController {
     summary: 'Cancel a bundle that nobody needs an answer to any more',
     tag,
     access: ofBundle,
-    success: { status: 200, description: 'It can no longer be answered', schema: CancelledView },
-    errors: ['not_active'],
+    success: {
+      status: 200,
+      description: 'It can no longer be answered',
+      schema: CancelledView,
+      example: { success: true },
+    },
+    errors: { not_active: INACTIVE },
   })
   async cancel(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     await this.requests.cancel(caller, id, deadline);

@@ -1,22 +1,30 @@
 import type { DomainErrorCode } from '../../common/domain-error.js';
 import { contractErrors } from '../contract-errors.js';
-import type { Contract } from '../contract.js';
+import type { AccessKind, Contract, ProtocolError } from '../contract.js';
 import { HTTP_STATUS } from '../problem.js';
 
-/** A sentence a caller may meet for each code: the examples of the documentation. */
-const EXAMPLES: Readonly<Record<DomainErrorCode, string>> = {
+/** What a caller reads where the contract gives no sentence of its own. */
+const SENTENCES: Readonly<Record<DomainErrorCode, string>> = {
   unauthorized: 'a valid access token is required, sent as "Authorization: Bearer TOKEN"',
-  forbidden: 'an agent may not make this kind of call',
-  not_found: 'clarification request not found',
-  validation_failed: 'answers[0].question_id is required',
+  forbidden: 'this Origin is not allowed; the operator can add it to CORS_ORIGINS',
+  not_found: 'no such route',
+  validation_failed: 'colour is not a known field',
   not_active: 'clarification request is no longer active',
-  conflict: 'the session is completed',
+  conflict: 'session is completed, which is final',
   payload_too_large: 'the body must not be larger than 1048576 bytes',
   unsupported_media_type: 'a body must be application/json in UTF-8, not compressed',
   too_many_requests: 'more than 600 requests in a minute',
-  temporarily_unavailable: 'clarification response is temporarily unavailable',
-  wait_timeout: 'no answer yet; wait again',
-  internal: 'the answer could not be handed over',
+  temporarily_unavailable: 'the service is temporarily unavailable; send the same request again',
+  wait_timeout: 'the request has not been answered yet; wait again',
+  internal: 'something went wrong on our side; the log has more under this request_id',
+};
+
+const NOT_FOUND: Readonly<Record<AccessKind, string>> = {
+  workspace: 'workspace not found',
+  task: 'task not found',
+  session: 'session not found',
+  turn: 'turn not found',
+  bundle: 'clarification request not found',
 };
 
 const HEADERS: Partial<Record<DomainErrorCode, string>> = {
@@ -60,32 +68,63 @@ const INTERNAL_PROPERTIES = {
 /** The error responses of a route, by status. */
 export function errorResponses(contract: Contract): Record<string, object> {
   const codes = contractErrors(contract);
-  const statuses = [...new Set(codes.map((code) => HTTP_STATUS[code]))].sort((a, b) => a - b);
+  const foreign = contract.protocolErrors ?? [];
+  const statuses = [...codes.map((code) => HTTP_STATUS[code]), ...foreign.map((error) => error.status)];
   return Object.fromEntries(
-    statuses.map((status) => [String(status), errorResponse(codes.filter((code) => HTTP_STATUS[code] === status))]),
+    [...new Set(statuses)]
+      .sort((a, b) => a - b)
+      .map((status) => [
+        String(status),
+        errorResponse(
+          contract,
+          codes.filter((code) => HTTP_STATUS[code] === status),
+          foreign.filter((error) => error.status === status),
+        ),
+      ]),
   );
 }
 
-function errorResponse(codes: readonly DomainErrorCode[]): object {
+function errorResponse(
+  contract: Contract,
+  codes: readonly DomainErrorCode[],
+  foreign: readonly ProtocolError[],
+): object {
   const headers = codes.flatMap((code) => HEADERS[code] ?? []);
+  const examples: Record<string, { readonly value: unknown }> = {};
+  for (const code of codes) examples[code] = { value: exampleOf(contract, code) };
+  for (const { example } of foreign) examples['protocol_error'] = { value: example };
   return {
-    description: codes.join(' or '),
+    description: [...codes, ...foreign.map((error) => error.description)].join(' or '),
     headers: Object.fromEntries(headers.map((name) => [name, { schema: { type: 'string' } }])),
     content: {
       'application/json': {
-        schema: refs(codes),
-        examples: Object.fromEntries(codes.map((code) => [code, { value: exampleOf(code) }])),
+        schema: oneOf([
+          ...codes.map((code) => ({ $ref: `#/components/schemas/${NAME(code)}` })),
+          ...foreign.map((error) => error.schema),
+        ]),
+        examples,
       },
     },
   };
 }
 
-function refs(codes: readonly DomainErrorCode[]): object {
-  const all = codes.map((code) => ({ $ref: `#/components/schemas/${NAME(code)}` }));
-  return all.length === 1 && all[0] !== undefined ? all[0] : { oneOf: all };
+function oneOf(schemas: readonly object[]): object {
+  return schemas.length === 1 && schemas[0] !== undefined ? schemas[0] : { oneOf: schemas };
 }
 
-function exampleOf(code: DomainErrorCode): object {
-  const told = { error: EXAMPLES[code], code };
-  return code === 'internal' ? { ...told, request_id: '8d3c1c3e-6f3f-4c57-9a53-1f0c4f3a2b1c', retryable: true } : told;
+function exampleOf(contract: Contract, code: DomainErrorCode): object {
+  const own = contract.errors?.[code];
+  const told = { error: own ?? usual(contract, code), code };
+  if (code !== 'internal') return told;
+  const requestId = '8d3c1c3e-6f3f-4c57-9a53-1f0c4f3a2b1c';
+  // Only where a contract speaks of it, something was under way that may or may not be tried again.
+  return { ...told, request_id: requestId, ...(own === undefined ? {} : { retryable: true }) };
+}
+
+function usual({ access, unavailable }: Contract, code: DomainErrorCode): string {
+  const { kind } = access;
+  if (code === 'temporarily_unavailable' && unavailable !== undefined) return unavailable;
+  if (code === 'not_found' && kind !== 'open' && kind !== 'identified') return NOT_FOUND[kind];
+  if (code === 'forbidden' && kind !== 'open' && !access.agents) return 'an agent may not make this kind of call';
+  return SENTENCES[code];
 }

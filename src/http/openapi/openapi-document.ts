@@ -1,5 +1,6 @@
 import { DocumentBuilder } from '@nestjs/swagger';
 import type { OpenAPIObject } from '@nestjs/swagger';
+import type { ObjectSchema } from '../../common/input/field-rules.js';
 import type { InputClass } from '../../common/input/fields.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import { successesOf } from '../contract.js';
@@ -38,7 +39,7 @@ export function openApiDocument(routes: readonly Route[]): OpenAPIObject {
 }
 
 function operation({ method, path, name, contract }: Route): object {
-  const { summary, description, tag, access, body, query } = contract;
+  const { summary, description, tag, access, body, bodyExample, query } = contract;
   return {
     operationId: name.replace('Controller.', '_'),
     summary,
@@ -46,7 +47,7 @@ function operation({ method, path, name, contract }: Route): object {
     tags: [tag ?? 'Other'],
     security: access.kind === 'open' ? [] : [{ bearer: [] }],
     parameters: [...pathParameters(path), ...(query === undefined ? [] : queryParameters(query))],
-    ...(body === undefined || !SENDS_BODY.has(method) ? {} : { requestBody: requestBody(body) }),
+    ...(body === undefined || !SENDS_BODY.has(method) ? {} : { requestBody: requestBody(body, bodyExample) }),
     responses: {
       ...Object.fromEntries(successesOf(contract).map((success) => [String(success.status), response(success)])),
       ...errorResponses(contract),
@@ -59,6 +60,7 @@ function pathParameters(path: string): object[] {
     name,
     in: 'path',
     required: true,
+    description: 'Any text: one that is no id is not found, like one that is missing',
     schema: { type: 'string' },
   }));
 }
@@ -74,10 +76,10 @@ function queryParameters(type: InputClass): object[] {
   }));
 }
 
-function requestBody(body: NonNullable<Contract['body']>): object {
-  if (body === 'raw') return { required: true, content: { 'application/json': { schema: {} } } };
-  const schema = typeof body === 'object' ? body.schema : schemaOf(body);
-  return { required: schema.required.length > 0, content: { 'application/json': { schema } } };
+function requestBody(body: NonNullable<Contract['body']>, example: unknown): object {
+  const schema = body === 'raw' ? {} : typeof body === 'object' ? body.schema : schemaOf(body);
+  const required = body === 'raw' || (schema as ObjectSchema).required.length > 0;
+  return { required, content: { 'application/json': { schema, ...(example === undefined ? {} : { example }) } } };
 }
 
 function response({ description, schema, example, contentType = 'application/json' }: Success): object {

@@ -57,12 +57,13 @@ export class McpEndpoint implements OnModuleDestroy, BeforeApplicationShutdown {
     const exchange = new Exchange(arrival, req, res, body);
     const known = this.sessionOf(arrival, req);
     if (known !== undefined) {
+      if (body === undefined) return refuse(res, ErrorCode.ParseError, NO_MESSAGE);
       if (!known.canTake(exchange)) return refuse(res, ErrorCode.InvalidRequest, 'this request id is already in use');
       return known.handle(exchange);
     }
     if (isInitializeRequest(Array.isArray(body) && body.length === 1 ? body[0] : body)) return this.open(exchange);
     if (JSONRPCMessageSchema.safeParse(body).success) return refuse(res, ErrorCode.InvalidRequest, SESSION_NEEDED);
-    return refuse(res, ErrorCode.ParseError, 'the body is not a JSON-RPC message');
+    return refuse(res, ErrorCode.ParseError, NO_MESSAGE);
   }
 
   /** The stream of messages that answer no request. We send none, but clients open it and expect it to stay. */
@@ -180,6 +181,7 @@ export class McpEndpoint implements OnModuleDestroy, BeforeApplicationShutdown {
   }
 }
 
+const NO_MESSAGE = 'the body is not a JSON-RPC message';
 const SESSION_NEEDED = 'the Mcp-Session-Id header is required; a session begins with initialize';
 
 /** An MCP session id works for this text only: surface, session in the path, identity (any of a user's tokens). */

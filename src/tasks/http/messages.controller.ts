@@ -7,6 +7,7 @@ import type { Caller } from '../../identity/caller.js';
 import { ListMessagesInput, ReadMailboxInput, SendMessageInput } from '../inputs.js';
 import { Mailbox } from '../mailbox/mailbox.service.js';
 import { Messages } from '../messages/messages.service.js';
+import { MAILBOX_ENTRY, MESSAGES, QUEUED_MESSAGE, SENT_MESSAGE } from './examples.js';
 import { AdmittedMessageView, MailboxEntryView, MessagePageView } from '../views.js';
 
 const ofSession = { kind: 'session', from: { param: 'id' }, agents: true } as const;
@@ -24,7 +25,7 @@ export class MessagesController {
     tag: 'Messages',
     access: ofSession,
     query: ListMessagesInput,
-    success: { status: 200, description: 'A page', schema: MessagePageView },
+    success: { status: 200, description: 'A page', schema: MessagePageView, example: MESSAGES },
   })
   list(
     @CallerParam() caller: Caller,
@@ -43,11 +44,17 @@ export class MessagesController {
     tag: 'Messages',
     access: ofSession,
     body: SendMessageInput,
+    bodyExample: { content: 'Start with the data model.', client_message_id: 'draft-17' },
     success: [
-      { status: 201, description: 'Admitted', schema: AdmittedMessageView },
-      { status: 200, description: 'Admitted before under this client_message_id', schema: AdmittedMessageView },
+      { status: 201, description: 'Admitted', schema: AdmittedMessageView, example: QUEUED_MESSAGE },
+      {
+        status: 200,
+        description: 'Admitted before under this client_message_id',
+        schema: AdmittedMessageView,
+        example: SENT_MESSAGE,
+      },
     ],
-    errors: ['conflict'],
+    errors: { conflict: 'client_message_id was used for a message with other content' },
   })
   async send(
     @CallerParam() caller: Caller,
@@ -69,7 +76,7 @@ export class MessagesController {
     access: ofSession,
     query: ReadMailboxInput,
     success: [
-      { status: 200, description: 'The turn and its prompt', schema: MailboxEntryView },
+      { status: 200, description: 'The turn and its prompt', schema: MailboxEntryView, example: MAILBOX_ENTRY },
       { status: 204, description: 'Nothing waits' },
     ],
   })

@@ -6,6 +6,7 @@ import type { Caller } from '../../identity/caller.js';
 import { OpenTurnInput, UpdateSessionInput } from '../inputs.js';
 import { Sessions } from '../sessions/sessions.service.js';
 import { Turns } from '../turns/turns.service.js';
+import { AGENT_TOKEN, COMPLETED_TURN, ENDED_SESSION, SESSION, TURN, TURNS } from './examples.js';
 import { AgentTokenView, SessionView, TurnListView, TurnView } from '../views.js';
 
 const ofSession = { kind: 'session', from: { param: 'id' }, agents: true } as const;
@@ -24,7 +25,7 @@ export class SessionsController {
     summary: 'Read a session',
     tag: 'Sessions',
     access: ofSession,
-    success: { status: 200, description: 'The session', schema: SessionView },
+    success: { status: 200, description: 'The session', schema: SessionView, example: SESSION },
   })
   get(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     return this.sessions.get(caller, id, deadline);
@@ -37,8 +38,9 @@ export class SessionsController {
     tag: 'Sessions',
     access: notForAgents,
     body: UpdateSessionInput,
-    success: { status: 200, description: 'The session', schema: SessionView },
-    errors: ['conflict'],
+    bodyExample: { state: 'completed' },
+    success: { status: 200, description: 'The session', schema: SessionView, example: ENDED_SESSION },
+    errors: { conflict: 'session is completed, which is final' },
   })
   update(
     @CallerParam() caller: Caller,
@@ -54,7 +56,12 @@ export class SessionsController {
     summary: "Replace the agent's token",
     tag: 'Sessions',
     access: notForAgents,
-    success: { status: 200, description: 'The new token; the old one no longer works', schema: AgentTokenView },
+    success: {
+      status: 200,
+      description: 'The new token; the old one no longer works',
+      schema: AgentTokenView,
+      example: AGENT_TOKEN,
+    },
   })
   renewAgentToken(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     return this.sessions.renewAgentToken(caller, id, deadline);
@@ -67,8 +74,9 @@ export class SessionsController {
     tag: 'Turns',
     access: ofSession,
     body: OpenTurnInput,
-    success: { status: 201, description: 'The turn', schema: TurnView },
-    errors: ['conflict'],
+    bodyExample: { prompt: 'Go on with the invoices.' },
+    success: { status: 201, description: 'The turn', schema: TurnView, example: TURN },
+    errors: { conflict: 'session is completed, which is final' },
   })
   openTurn(
     @CallerParam() caller: Caller,
@@ -84,7 +92,7 @@ export class SessionsController {
     summary: 'List the turns of a session',
     tag: 'Turns',
     access: ofSession,
-    success: { status: 200, description: 'Oldest first', schema: TurnListView },
+    success: { status: 200, description: 'Oldest first', schema: TurnListView, example: TURNS },
   })
   listTurns(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     return this.turns.list(caller, id, deadline);
@@ -96,7 +104,7 @@ export class SessionsController {
     description: 'Its open questions are detached and stay answerable while it is current.',
     tag: 'Turns',
     access: ofTurn,
-    success: { status: 200, description: 'The turn', schema: TurnView },
+    success: { status: 200, description: 'The turn', schema: TurnView, example: COMPLETED_TURN },
   })
   completeTurn(
     @CallerParam() caller: Caller,

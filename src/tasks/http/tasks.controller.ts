@@ -6,6 +6,7 @@ import type { Caller } from '../../identity/caller.js';
 import { CreateSessionInput, CreateTaskInput, ListTasksInput } from '../inputs.js';
 import { Sessions } from '../sessions/sessions.service.js';
 import { Tasks } from '../tasks.service.js';
+import { COMPLETED_TASK, CREATED_SESSION, SESSIONS, TASK, TASKS } from './examples.js';
 import { CreatedSessionView, SessionListView, TaskPageView, TaskView } from '../views.js';
 
 const ofTask = { kind: 'task', from: { param: 'id' }, agents: false } as const;
@@ -23,7 +24,8 @@ export class TasksController {
     tag: 'Tasks',
     access: { kind: 'workspace', from: { body: 'workspace_id', optional: true }, agents: false },
     body: CreateTaskInput,
-    success: { status: 201, description: 'The task', schema: TaskView },
+    bodyExample: { title: TASK.title, description: TASK.description, workspace_id: TASK.workspace_id },
+    success: { status: 201, description: 'The task', schema: TaskView, example: TASK },
   })
   create(@CallerParam() caller: Caller, @Body() input: CreateTaskInput, @DeadlineParam() deadline: Deadline) {
     return this.tasks.create(caller, input, deadline);
@@ -35,7 +37,7 @@ export class TasksController {
     tag: 'Tasks',
     access: { kind: 'identified', agents: false },
     query: ListTasksInput,
-    success: { status: 200, description: 'A page, oldest first', schema: TaskPageView },
+    success: { status: 200, description: 'A page, oldest first', schema: TaskPageView, example: TASKS },
   })
   list(@CallerParam() caller: Caller, @Query() input: ListTasksInput, @DeadlineParam() deadline: Deadline) {
     return this.tasks.list(caller, input, deadline);
@@ -46,7 +48,7 @@ export class TasksController {
     summary: 'Read a task',
     tag: 'Tasks',
     access: ofTask,
-    success: { status: 200, description: 'The task', schema: TaskView },
+    success: { status: 200, description: 'The task', schema: TaskView, example: TASK },
   })
   get(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     return this.tasks.get(caller, id, deadline);
@@ -69,8 +71,8 @@ export class TasksController {
     description: 'Refused while any of its sessions has an open question.',
     tag: 'Tasks',
     access: ofTask,
-    success: { status: 200, description: 'The completed task', schema: TaskView },
-    errors: ['conflict'],
+    success: { status: 200, description: 'The completed task', schema: TaskView, example: COMPLETED_TASK },
+    errors: { conflict: 'task has an open question; answer or cancel it first' },
   })
   complete(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     return this.tasks.complete(caller, id, deadline);
@@ -83,7 +85,13 @@ export class TasksController {
     tag: 'Sessions',
     access: ofTask,
     body: CreateSessionInput,
-    success: { status: 201, description: 'The session and its token', schema: CreatedSessionView },
+    bodyExample: { resume: { mode: 'pull' } },
+    success: {
+      status: 201,
+      description: 'The session and its token',
+      schema: CreatedSessionView,
+      example: CREATED_SESSION,
+    },
   })
   createSession(
     @CallerParam() caller: Caller,
@@ -99,7 +107,7 @@ export class TasksController {
     summary: 'List the sessions of a task, each with its pending action',
     tag: 'Sessions',
     access: ofTask,
-    success: { status: 200, description: 'Oldest first', schema: SessionListView },
+    success: { status: 200, description: 'Oldest first', schema: SessionListView, example: SESSIONS },
   })
   listSessions(@CallerParam() caller: Caller, @Param('id') id: string, @DeadlineParam() deadline: Deadline) {
     return this.sessions.listOfTask(caller, id, deadline);

@@ -4,6 +4,7 @@ import { Contract } from '../../http/contract.js';
 import { CallerParam, DeadlineParam } from '../../http/request-params.js';
 import type { Caller } from '../../identity/caller.js';
 import { CreateWorkspaceInput } from '../inputs.js';
+import { WORKSPACE, WORKSPACES } from './examples.js';
 import { WorkspaceListView, WorkspaceView } from '../views.js';
 import { Workspaces } from '../workspaces.service.js';
 
@@ -17,7 +18,13 @@ export class WorkspacesController {
     tag: 'Workspaces',
     access: { kind: 'identified', agents: false },
     body: CreateWorkspaceInput,
-    success: { status: 201, description: "The workspace, the caller's own", schema: WorkspaceView },
+    bodyExample: { name: 'Payments team' },
+    success: {
+      status: 201,
+      description: "The workspace, the caller's own",
+      schema: WorkspaceView,
+      example: WORKSPACE,
+    },
   })
   create(@CallerParam() caller: Caller, @Body() input: CreateWorkspaceInput, @DeadlineParam() deadline: Deadline) {
     return this.workspaces.create(caller, input, deadline);
@@ -28,7 +35,7 @@ export class WorkspacesController {
     summary: 'List the workspaces that the caller sees',
     tag: 'Workspaces',
     access: { kind: 'identified', agents: false },
-    success: { status: 200, description: 'Oldest first', schema: WorkspaceListView },
+    success: { status: 200, description: 'Oldest first', schema: WorkspaceListView, example: WORKSPACES },
   })
   list(@CallerParam() caller: Caller, @DeadlineParam() deadline: Deadline) {
     return this.workspaces.listVisible(caller, deadline);
