@@ -1,3 +1,4 @@
+import { afterAll, expect } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
@@ -12,6 +13,7 @@ import { Log } from '../../src/observability/log.js';
 import { ServerDatabase } from '../../src/persistence/persistence.module.js';
 import { Reader, UnitOfWork } from '../../src/persistence/unit-of-work.js';
 import { watchClaims } from './claim-watch.js';
+import { DocumentedExchanges } from './documented-exchanges.js';
 import type { StatementRecorder } from './statement-recorder.js';
 
 export interface StartAppOptions {
@@ -40,6 +42,11 @@ export interface RunningApp {
   createUser(name?: string): Promise<{ id: string; name: string; token: string }>;
   close(): Promise<void>;
 }
+
+const exchanges = new DocumentedExchanges();
+
+// At the end of every file that uses this module, and not in a test: one may end before its last reply is written.
+afterAll(() => expect(exchanges.faults).toEqual([]));
 
 export async function startApp(database: { readonly url: string }, options: StartAppOptions = {}): Promise<RunningApp> {
   const env = loadEnv({
@@ -72,7 +79,9 @@ export async function startApp(database: { readonly url: string }, options: Star
       },
     });
   const module = await (options.overrides ?? ((same) => same))(builder).compile();
-  const app = configureApp(module.createNestApplication<NestExpressApplication>(nestOptions(env)));
+  const bare = module.createNestApplication<NestExpressApplication>(nestOptions(env));
+  exchanges.watch(bare);
+  const app = configureApp(bare);
   let url: string;
   try {
     url = await listen(app);
