@@ -283,6 +283,20 @@ describeEachEngine('N8d, UNKNOWN-FIELDS', (engine) => {
     },
   );
 
+  it('a query is no place for what belongs into a body: every route that takes a body refuses one', async () => {
+    const before = await dumpOf(database);
+    for (const { route, path } of BODIES) {
+      const refused = await rest.send(route.split(' ')[0] ?? '', `${path(estate)}?name=A`);
+      expect([route, refused.status, refused.json.code]).toEqual([route, 400, 'validation_failed']);
+    }
+    const answered = await rest.post(`/clarification/${estate.pendingId}/respond?rejected=true`, { rejected: true });
+    expect([answered.status, answered.json]).toEqual([
+      400,
+      { error: `rejected ${UNKNOWN}`, code: 'validation_failed' },
+    ]);
+    expect(await dumpOf(database)).toEqual(before);
+  });
+
   it('L9, L10: an empty filter or cursor is not given, and any whole number is a limit', async () => {
     for (const path of ['/tasks', '/clarification']) {
       for (const query of ['workspace_id=&cursor=', 'limit=0', 'limit=-5', 'limit=99999999999999999999', 'limit=-0']) {
