@@ -1,6 +1,6 @@
 /**
  * What this product promises, each with the id by which tests cite it. A test cites a rule by having its id as a
- * whole word in its title, or in that of a `describe` around it. `requirements.gate.ts` fails when a rule is cited
+ * whole word in its title, or in that of a `describe` around it. `requirements.spec.ts` fails when a rule is cited
  * by no test.
  */
 export const REQUIREMENTS: Readonly<Record<string, string>> = {
