@@ -113,6 +113,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   TURNS: 'Turns are opened, listed oldest first and completed; reservations are hidden.',
   'PENDING-ACTION': 'Sessions carry their pending action and a revision that orders reads.',
   MESSAGES: 'Messages are listed by page and appended; an agent’s own never opens a turn.',
+  QUEUE:
+    'Prompts wait for a running turn, an open question or a hand-over under way, and are released one a turn in order.',
   'MESSAGE-ID': 'A client_message_id admits its message once, and other content under it is a conflict.',
   MAILBOX: 'The mailbox gives the next waiting turn, again and again until it is acknowledged.',
 

@@ -580,7 +580,7 @@ describeEachEngine('handing over', (engine) => {
   });
 
   describe('beside another question of the same turn', () => {
-    it('HANDOVER-PULL: the prompt is queued while the sibling is active, and released when it is answered', async () => {
+    it('HANDOVER-PULL/QUEUE: the prompt is queued while the sibling is active, and released when it is answered', async () => {
       const { scenario } = staged();
       const session = await scenario.session();
       const first = await scenario.asked(['a'], session);
@@ -613,7 +613,7 @@ describeEachEngine('handing over', (engine) => {
         },
       ],
     ])(
-      'HANDOVER-PULL: it is released at once when the sibling is %s, though its turn never completed',
+      'HANDOVER-PULL/QUEUE: it is released at once when the sibling is %s, though its turn never completed',
       async (_, close) => {
         const { scenario } = staged();
         const session = await scenario.session();
@@ -672,7 +672,7 @@ describeEachEngine('handing over', (engine) => {
       expect((await scenario.mailbox(session))?.prompt).toContain('Question b');
     });
 
-    it('ISOLATION: a queued message does not slip between a claim and its hand-over', async () => {
+    it('ISOLATION/QUEUE: a queued message does not slip between a claim and its hand-over', async () => {
       const { stage, scenario } = staged();
       const asked = await scenario.asked();
       const [turn] = await scenario.turns(asked);

@@ -50,7 +50,7 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       ]);
     });
 
-    it('MESSAGES: is queued behind a running turn and released, one a turn, in the order of admission', async () => {
+    it('QUEUE: is queued behind a running turn and released, one a turn, in the order of admission', async () => {
       const scenario = fresh();
       const session = await scenario.session();
       const turn = await scenario.openTurn(session);
@@ -73,7 +73,7 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       expect(await scenario.stateOf(session)).toBe('waiting_for_input');
     });
 
-    it('MESSAGES: is queued behind an open question of a completed turn, and released by what closes it', async () => {
+    it('QUEUE: is queued behind an open question of a completed turn, and released by what closes it', async () => {
       const scenario = fresh();
       for (const close of [
         (asked: Parameters<typeof scenario.cancel>[0]) => scenario.cancel(asked),
@@ -93,7 +93,7 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       }
     });
 
-    it('MESSAGES: an answer goes before the messages that waited for it', async () => {
+    it('QUEUE: an answer goes before the messages that waited for it', async () => {
       const scenario = fresh();
       const asked = await scenario.asked();
       await send(scenario, asked, 'later');
@@ -103,7 +103,7 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       expect(await workOff(scenario, asked)).toBeUndefined();
     });
 
-    it('MESSAGES: a queued answer does not wait behind a message that the running turn holds back', async () => {
+    it('QUEUE: a queued answer does not wait behind a message that the running turn holds back', async () => {
       const scenario = fresh();
       const session = await scenario.session();
       const first = await scenario.asked(['a'], session);
@@ -115,7 +115,7 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       expect(await workOff(scenario, session)).toBe('later');
     });
 
-    it('MESSAGES: several queued answers come one a turn, in their order', async () => {
+    it('QUEUE: several queued answers come one a turn, in their order', async () => {
       const scenario = fresh();
       const session = await scenario.session();
       const asked = [];
@@ -134,7 +134,7 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       expect(await workOff(scenario, session)).toBeUndefined();
     });
 
-    it('MESSAGES/SUPERSEDE: a superseded question holds nothing back, and POST turns is never queued', async () => {
+    it('QUEUE/SUPERSEDE: a superseded question holds nothing back, and POST turns is never queued', async () => {
       const scenario = fresh();
       const asked = await scenario.asked();
       await send(scenario, asked, 'waits');
@@ -146,7 +146,7 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       expect(await workOff(scenario, asked)).toBe('waits');
     });
 
-    it('MESSAGES/R6: the queue survives a restart', async () => {
+    it('QUEUE/R6: the queue survives a restart', async () => {
       const scenario = fresh();
       const session = await scenario.session();
       const turn = await scenario.openTurn(session);

@@ -1,8 +1,9 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { UNSCOPED } from '../../src/identity/caller.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
 import { Scenario, soon, type Asked } from '../support/scenario.js';
 import { Stage } from '../support/stage.js';
+import { until } from '../support/until.js';
 
 const both = ['a', 'b'];
 
@@ -194,6 +195,24 @@ describeEachEngine('recovery of claims that were not handed over', (engine) => {
       expect(active.filter(Boolean)).toHaveLength(1);
       await scenario.services.recovery.reconcile();
       expect([await scenario.isActive(first), await scenario.isActive(second)]).toEqual([true, true]);
+    });
+
+    it('RECOVER-INTENTS: a round follows every minute until the server stops', async () => {
+      const scenario = new Scenario(database);
+      const timers = jest.spyOn(globalThis, 'setInterval');
+      const cleared = jest.spyOn(globalThis, 'clearInterval');
+      try {
+        await scenario.services.recovery.onApplicationBootstrap();
+        const index = timers.mock.calls.findIndex(([, period]) => period === 60_000);
+        const [, asked] = await killedAfterClaim();
+        timers.mock.calls[index]?.[0]();
+        await until(() => scenario.isActive(asked));
+        await scenario.services.recovery.beforeApplicationShutdown();
+        expect(cleared.mock.calls).toContainEqual([timers.mock.results[index]?.value]);
+      } finally {
+        timers.mockRestore();
+        cleared.mockRestore();
+      }
     });
 
     it('RECOVER-INTENTS: a round that is still going on is not overtaken by the next', async () => {
