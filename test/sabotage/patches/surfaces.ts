@@ -100,8 +100,9 @@ export const SURFACES: readonly Patch[] = [
     rule: 'WAIT-TOOL',
     says: 'An answer given before a restart is not told after it.',
     file: 'src/clarification/delivery/bundle-wait.ts',
-    find: 'if (settled !== undefined) {',
-    replace: 'if (settled !== undefined && this.delivery.isOwned(waiter.pendingId)) {',
+    find: 'const settled = settledResponse(standing, waiter.pendingId);',
+    replace:
+      'const settled = this.delivery.isOwned(waiter.pendingId) ? settledResponse(standing, waiter.pendingId) : undefined;',
     spec: product,
   },
   {
