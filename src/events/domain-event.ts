@@ -1,5 +1,3 @@
-import type { SessionState } from '../tasks/domain/session-state.js';
-
 interface InSession {
   readonly taskId: string;
   readonly sessionId: string;
@@ -13,7 +11,8 @@ interface OfBundle extends InSession {
 export type DomainEvent =
   | (InSession & { readonly type: 'session.message.added' | 'session.message.updated'; readonly messageId: string })
   | (InSession & { readonly type: 'turn.started' | 'turn.completed'; readonly turnId: string })
-  | (InSession & { readonly type: 'session.state_changed'; readonly state: SessionState })
+  /** The state in the words of the feature that has sessions: events know no feature. */
+  | (InSession & { readonly type: 'session.state_changed'; readonly state: string })
   | (OfBundle & {
       readonly type:
         | 'clarification.requested'

@@ -1,12 +1,10 @@
 import { Global, Module } from '@nestjs/common';
 import { Env } from '../config/env.js';
 import { Log } from './log.js';
-import { MetricsController } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 
 @Global()
 @Module({
-  controllers: [MetricsController],
   providers: [
     { provide: Log, useFactory: (env: Env) => new Log({ level: env.logLevel, format: env.logFormat }), inject: [Env] },
     Metrics,

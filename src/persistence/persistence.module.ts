@@ -3,7 +3,8 @@ import type { DynamicModule, OnApplicationShutdown } from '@nestjs/common';
 import { StartupError } from '../common/startup-error.js';
 import { Env } from '../config/env.js';
 import { parseDatabaseUrl, type DatabaseUrl } from './database-url.js';
-import { acquireInstanceLock, type InstanceLock } from './instance-lock.js';
+import { acquireInstanceLock } from './acquire-instance-lock.js';
+import type { InstanceLock } from './instance-lock.js';
 import { openDatabase, type Database } from './open-database.js';
 import { Reader, UnitOfWork } from './unit-of-work.js';
 

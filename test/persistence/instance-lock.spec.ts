@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import pg from 'pg';
 import { StartupError } from '../../src/common/startup-error.js';
 import { parseDatabaseUrl } from '../../src/persistence/database-url.js';
-import { acquireInstanceLock } from '../../src/persistence/instance-lock.js';
+import { acquireInstanceLock } from '../../src/persistence/acquire-instance-lock.js';
 import { endChildren, startChild } from '../support/child.js';
 import { describeEachEngine, describeEngine } from '../support/engines.js';
 import { until } from '../support/until.js';

@@ -6,6 +6,7 @@ import { openDatabase } from '../../src/persistence/open-database.js';
 import type { Reader, SqlResult, SqlRow, SqlValue, UnitOfWork } from '../../src/persistence/unit-of-work.js';
 import { postgresTemplates } from './postgres-templates.js';
 import { sqliteTemplates } from './sqlite-templates.js';
+import type { Templates } from './templates.js';
 
 /** An open database of one test's own. */
 export interface TestDatabase {
@@ -36,12 +37,6 @@ export interface TestEngine {
   createDatabase(options?: TestDatabaseOptions): Promise<TestDatabase>;
   /** The address of a fresh database that nothing has opened, for an application under test to open. */
   createUrl(options?: Pick<TestDatabaseOptions, 'migrated'>): Promise<string>;
-}
-
-/** Where fresh databases come from: copies of a template that is migrated once in a run. */
-export interface Templates {
-  copy(migrated: boolean): Promise<string>;
-  remove(url: string): Promise<void>;
 }
 
 const TEMPLATES: Record<Engine, Templates> = { sqlite: sqliteTemplates, postgres: postgresTemplates };

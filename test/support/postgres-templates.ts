@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { parseDatabaseUrl } from '../../src/persistence/database-url.js';
 import { openDatabase } from '../../src/persistence/open-database.js';
-import type { Templates } from './engines.js';
+import type { Templates } from './templates.js';
 
 const SERVER = process.env['CLARION_TEST_POSTGRES'] ?? '';
 const RUN = process.env['CLARION_TEST_RUN'] ?? '';

@@ -3,7 +3,7 @@ import { copyFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDatabaseUrl } from '../../src/persistence/database-url.js';
 import { openDatabase } from '../../src/persistence/open-database.js';
-import type { Templates } from './engines.js';
+import type { Templates } from './templates.js';
 
 const folder = () => process.env['CLARION_TEST_FOLDER'] ?? '';
 

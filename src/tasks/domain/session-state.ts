@@ -5,6 +5,6 @@ export type SessionState = (typeof SESSION_STATES)[number];
 /** Final: a session never leaves one of these. */
 export const TERMINAL_SESSION_STATES = ['completed', 'failed', 'cancelled'] as const satisfies readonly SessionState[];
 
-export function isTerminal(state: SessionState): boolean {
-  return (TERMINAL_SESSION_STATES as readonly SessionState[]).includes(state);
+export function isTerminal(state: string): boolean {
+  return (TERMINAL_SESSION_STATES as readonly string[]).includes(state);
 }

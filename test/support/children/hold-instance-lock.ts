@@ -1,6 +1,6 @@
 // URL: becomes the one server of a database, says "locked" and stays; or says why not and exits 1.
 import { parseDatabaseUrl } from '../../../src/persistence/database-url.js';
-import { acquireInstanceLock } from '../../../src/persistence/instance-lock.js';
+import { acquireInstanceLock } from '../../../src/persistence/acquire-instance-lock.js';
 
 try {
   await acquireInstanceLock(parseDatabaseUrl(process.argv[2] ?? ''), (error) => {

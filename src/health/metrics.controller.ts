@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { NotFoundError } from '../common/domain-error.js';
 import { Env } from '../config/env.js';
 import { Contract } from '../http/contract.js';
-import { Metrics } from './metrics.js';
+import { Metrics } from '../observability/metrics.js';
 
 const EXAMPLE = `# HELP clarification_response_timeout_total Responses whose budget was spent, by the phase that spent it.
 # TYPE clarification_response_timeout_total counter
