@@ -327,11 +327,13 @@ describeEachEngine('sessions and turns', (engine) => {
     it('SESSIONS: the first is primary unless said otherwise, and a new one demotes the old', async () => {
       const { scenario } = staged();
       const task = await scenario.services.tasks.create(UNSCOPED, { title: 'A task', workspace_id: '' }, soon());
+      const seen: boolean[][] = [];
       for (const input of [{}, {}, { is_primary: true }, { is_primary: false }]) {
         scenario.services.clock.advance(1);
         await scenario.sessionOf(task.id, input);
+        seen.push(await primaries(scenario, task.id));
       }
-      expect(await primaries(scenario, task.id)).toEqual([false, false, true, false]);
+      expect(seen).toEqual([[true], [true, false], [false, false, true], [false, false, true, false]]);
       const other = await scenario.services.tasks.create(UNSCOPED, { title: 'Another', workspace_id: '' }, soon());
       await scenario.sessionOf(other.id, { is_primary: false });
       expect(await primaries(scenario, other.id)).toEqual([false]);

@@ -53,6 +53,7 @@ describeEachEngine('waiting', (engine) => {
         const { scenario } = staged();
         const asked = await scenario.asked();
         const won = await act(scenario, asked);
+        scenario.services.clock.advance(60_000);
         for (const as of [ALICE, asked.agent, UNSCOPED]) {
           expect(await scenario.look(asked, as)).toMatchObject({ kind: 'response', response: won.response });
         }

@@ -2,6 +2,7 @@ import { ACCESS } from './patches/access.js';
 import { ASKING } from './patches/asking.js';
 import { CLAIM } from './patches/claim.js';
 import { DATABASE } from './patches/database.js';
+import { LIFECYCLE } from './patches/lifecycle.js';
 import { LISTING } from './patches/listing.js';
 import { OUTCOMES } from './patches/outcomes.js';
 import { ROWS } from './patches/rows.js';
@@ -11,6 +12,7 @@ import type { Patch } from './patch.js';
 export const PATCHES: readonly Patch[] = [
   ...CLAIM,
   ...ACCESS,
+  ...LIFECYCLE,
   ...LISTING,
   ...ROWS,
   ...OUTCOMES,

@@ -1,5 +1,7 @@
 import type { Patch } from '../patch.js';
 
+const listing = 'test/listing/listing.spec.ts';
+const oddRows = 'test/listing/odd-rows.spec.ts';
 const query = 'src/clarification/persistence/list-active-bundles.query.ts';
 const predicate = 'src/clarification/persistence/active-bundle.predicate.ts';
 const visible = 'src/tasks/persistence/visible-tasks.predicate.ts';
@@ -20,10 +22,10 @@ export const LISTING: readonly Patch[] = [
   },
   {
     rule: 'D4',
-    says: 'A bundle with a row in another session is active in its own.',
+    says: 'A bundle with a row in an older turn is active in the current one.',
     file: predicate,
-    find: "(odd.type <> 'clarification_request' OR odd.task_session_id <> ${row}.task_session_id",
-    replace: "(odd.type <> 'clarification_request'",
+    find: 'OR odd.turn_id <> ${row}.turn_id)',
+    replace: ')',
     spec: activeness,
     title: 'the listing, the detail',
   },
@@ -54,20 +56,12 @@ export const LISTING: readonly Patch[] = [
     spec: 'test/listing/mixed-bundles.spec.ts',
   },
   {
-    rule: 'D2',
-    says: 'Questions are listed as the database gives them.',
-    file: query,
-    find: '({ ...bundle, rows: inD2Order(bundle.rows) })',
-    replace: '({ ...bundle, rows: [...bundle.rows].reverse() })',
-    spec: anyWorld,
-  },
-  {
     rule: 'D5',
     says: 'A task without a workspace is visible to nobody.',
     file: visible,
     find: "(${task}.workspace_id = '' OR NOT EXISTS",
     replace: "(${task}.workspace_id <> '' AND NOT EXISTS",
-    spec: anyWorld,
+    spec: listing,
   },
   {
     rule: 'D6',
@@ -91,7 +85,7 @@ export const LISTING: readonly Patch[] = [
     file: query,
     find: "? `COALESCE(${taskOf('b')}, '') <> COALESCE(${taskOf(row)}, '')`",
     replace: "? '1 = 0'",
-    spec: anyWorld,
+    spec: oddRows,
   },
   {
     rule: 'L1',
@@ -112,6 +106,15 @@ export const LISTING: readonly Patch[] = [
           WHERE vw.id = \${task}.workspace_id AND vw.owner_id IN`,
     spec: anyWorld,
     title: 'full pages',
+  },
+  {
+    rule: 'L2',
+    says: 'A start ends the sessions whose agents only the last process knew.',
+    file: 'src/clarification/delivery/intent-recovery.ts',
+    find: 'this.timer = setInterval(',
+    replace: `await this.unitOfWork.run('recovery.sessions', Deadline.after(BUDGET_MS), (tx) => tx.query("UPDATE task_sessions SET state = 'failed'"));
+    this.timer = setInterval(`,
+    spec: listing,
   },
   {
     rule: 'L6',
@@ -152,7 +155,23 @@ export const LISTING: readonly Patch[] = [
     file: 'src/clarification/clarification-listing.ts',
     find: 'const last = found.length > limit ? page.at(-1) : undefined;',
     replace: 'const last = found.length >= limit ? page.at(-1) : undefined;',
-    spec: anyWorld,
+    spec: listing,
+  },
+  {
+    rule: 'L9',
+    says: 'An empty cursor is a cursor that cannot be read.',
+    file: 'src/tasks/page.ts',
+    find: "return text === undefined || text === '' ? undefined : text;",
+    replace: 'return text;',
+    spec: 'test/http/tasks-input.spec.ts',
+  },
+  {
+    rule: 'L10',
+    says: 'A page is as long as was asked for.',
+    file: 'src/tasks/page.ts',
+    find: 'return Math.min(limit, LARGEST_PAGE_SIZE);',
+    replace: 'return limit;',
+    spec: listing,
   },
   {
     rule: 'L11',
@@ -176,7 +195,7 @@ export const LISTING: readonly Patch[] = [
     file: query,
     find: '...(since === undefined ? [] : [',
     replace: '...(since === undefined ? [] : after !== undefined ? [`AND ${since} = ${since}`] : [',
-    spec: anyWorld,
+    spec: listing,
   },
   {
     rule: 'L16',
