@@ -93,6 +93,18 @@ describeEachEngine('the queue and the mailbox', (engine) => {
       }
     });
 
+    it('QUEUE: what waited for a running turn goes on waiting for the question that the turn leaves open', async () => {
+      const scenario = fresh();
+      const asked = await scenario.asked();
+      const [turn] = await scenario.turns(asked);
+      expect((await send(scenario, asked, 'later')).admission).toBe('queued');
+      await scenario.completeTurn(asked, turn?.id ?? '');
+      expect(await scenario.turns(asked)).toHaveLength(1);
+      expect(await scenario.isActive(asked)).toBe(true);
+      await scenario.cancel(asked);
+      expect(await workOff(scenario, asked)).toBe('later');
+    });
+
     it('QUEUE: an answer goes before the messages that waited for it', async () => {
       const scenario = fresh();
       const asked = await scenario.asked();

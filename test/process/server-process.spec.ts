@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describeEngine } from '../support/engines.js';
 import { startServerProcess } from './server-process.js';
 import type { ServerProcess } from './server-process.js';
 
@@ -91,5 +92,23 @@ describe('the server process', () => {
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^clarion: [^\n]+\n$/);
     expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+  });
+});
+
+describeEngine('postgres', 'the server process', (engine) => {
+  it('START-LINE, NO-SECRETS: names a PostgreSQL database without user, password and parameters', async () => {
+    const url = new URL(await engine.createUrl());
+    const shown = `postgres://${url.host}${url.pathname}`;
+    url.searchParams.set('application_name', 'not-for-everybody');
+    const server = startServerProcess({ DATABASE_URL: url.href }, tmpdir());
+    try {
+      const line = await server.firstLine;
+      expect(line.replace(/http:\/\/127\.0\.0\.1:\d+/, 'URL')).toBe(
+        `Clarion listens on URL, database ${shown}, authentication disabled`,
+      );
+    } finally {
+      server.child.kill('SIGTERM');
+      await server.ended;
+    }
   });
 });

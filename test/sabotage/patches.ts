@@ -4,6 +4,7 @@ import { CLAIM } from './patches/claim.js';
 import { DATABASE } from './patches/database.js';
 import { LIFECYCLE } from './patches/lifecycle.js';
 import { LISTING } from './patches/listing.js';
+import { OPERATION } from './patches/operation.js';
 import { OUTCOMES } from './patches/outcomes.js';
 import { ROWS } from './patches/rows.js';
 import { SURFACES } from './patches/surfaces.js';
@@ -19,4 +20,5 @@ export const PATCHES: readonly Patch[] = [
   ...ASKING,
   ...SURFACES,
   ...DATABASE,
+  ...OPERATION,
 ];

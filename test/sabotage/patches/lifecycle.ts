@@ -27,7 +27,7 @@ export const LIFECYCLE: readonly Patch[] = [
     file: 'src/persistence/dialect.ts',
     find: "lockSession: ' FOR NO KEY UPDATE',",
     replace: "lockSession: '',",
-    spec: 'test/http/clarification-questions.spec.ts',
+    spec: 'test/concurrency/crowds.spec.ts',
     on: 'postgres',
   },
   {
@@ -84,7 +84,8 @@ export const LIFECYCLE: readonly Patch[] = [
     file: 'src/persistence/dialect.ts',
     find: "lockSession: ' FOR NO KEY UPDATE',",
     replace: "lockSession: '',",
-    spec: mailbox,
+    spec: 'test/concurrency/interleavings.spec.ts',
+    title: 'a question that waited for a new turn',
     on: 'postgres',
   },
   {
