@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { Deadline } from '../common/deadline.js';
-import { NotFoundError } from '../common/domain-error.js';
 import { usableId } from '../common/ids.js';
 import type { Caller } from '../identity/caller.js';
 import { Reader } from '../persistence/unit-of-work.js';
 import { TaskAccess } from '../tasks/authorization/task-access.js';
+import { bundleNotFound } from './domain/bundle-errors.js';
 import { bundleTaskId, type BundleRow } from './domain/bundle.js';
 import { findBundle } from './persistence/bundles.repository.js';
 
@@ -35,7 +35,7 @@ export class BundleAccess {
     const rows = await findBundle(this.reader.within(deadline), id);
     const isAllowed = await this.isAllowed(caller, rows, deadline);
     const [first] = rows;
-    if (!isAllowed || first === undefined) throw new NotFoundError('clarification request not found');
+    if (!isAllowed || first === undefined) throw bundleNotFound();
     return new AuthorisedBundle(id, rows, first.sessionId);
   }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import type { Deadline } from '../common/deadline.js';
-import { NotActiveError, NotFoundError, ValidationError } from '../common/domain-error.js';
+import { ValidationError } from '../common/domain-error.js';
 import { newUnguessableId } from '../common/row-id.js';
 import { EventBus } from '../events/event-bus.js';
 import type { Caller } from '../identity/caller.js';
@@ -9,10 +9,10 @@ import { Reader, UnitOfWork } from '../persistence/unit-of-work.js';
 import { TaskAccess } from '../tasks/authorization/task-access.js';
 import { Clarifications } from '../tasks/clarification.port.js';
 import { BundleAccess } from './bundle-access.js';
-import { isResolvedStatus, winnerResponse, type Response } from './domain/bundle.js';
+import { bundleNotActive, bundleNotFound } from './domain/bundle-errors.js';
+import { createdAtOf, isResolvedStatus, winnerResponse, type Response } from './domain/bundle.js';
 import { completeQuestions, type QuestionInput } from './domain/new-bundle.js';
 import { bundleStatus, contextOf, questionViews, type QuestionView } from './domain/views.js';
-import { createdAtOf } from './domain/bundle.js';
 import { findBundleStanding } from './persistence/bundles.repository.js';
 import { cancelBundle } from './persistence/close-bundles.tx.js';
 import { createBundle } from './persistence/create-bundle.tx.js';
@@ -76,7 +76,7 @@ export class ClarificationRequests {
     const authorised = await this.access.authorise(caller, pendingId, deadline);
     const { rows, isActive } = await findBundleStanding(this.reader.within(deadline), authorised.pendingId);
     const [first] = rows;
-    if (first === undefined) throw new NotFoundError('clarification request not found');
+    if (first === undefined) throw bundleNotFound();
     const status = bundleStatus(rows);
     const winner = isResolvedStatus(status) ? winnerResponse(rows, authorised.pendingId) : undefined;
     return {
@@ -103,7 +103,7 @@ export class ClarificationRequests {
     const events = await this.unitOfWork.run('bundle.cancel', deadline.withoutCaller(), (tx) =>
       cancelBundle(tx, bundle.sessionId, bundle.pendingId, this.clarifications.port, now),
     );
-    if (events === undefined) throw new NotActiveError('clarification request is no longer active');
+    if (events === undefined) throw bundleNotActive();
     this.events.publish(events);
   }
 }

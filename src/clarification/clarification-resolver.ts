@@ -2,14 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { Instant } from '../common/clock.js';
 import { CallerGoneError, Deadline } from '../common/deadline.js';
-import {
-  DomainError,
-  InternalError,
-  NotActiveError,
-  NotFoundError,
-  TemporarilyUnavailableError,
-} from '../common/domain-error.js';
-
+import { DomainError, InternalError, TemporarilyUnavailableError } from '../common/domain-error.js';
 import { Env } from '../config/env.js';
 import type { Caller } from '../identity/caller.js';
 import { CommitOutcomeUnknownError, Reader, UnitOfWork } from '../persistence/unit-of-work.js';
@@ -17,6 +10,7 @@ import { refuseAgents } from '../tasks/authorization/task-access.js';
 import { BundleAccess, type AuthorisedBundle } from './bundle-access.js';
 import type { AnsweredBy, Surface } from './answered-by.js';
 import { OutcomeDelivery } from './delivery/outcome-delivery.js';
+import { bundleNotActive, bundleNotFound } from './domain/bundle-errors.js';
 import { winnerResponse, type Response } from './domain/bundle.js';
 import { normaliseOutcome } from './domain/normalise-outcome.js';
 import { validateOutcome, type Outcome } from './domain/validate-outcome.js';
@@ -145,11 +139,11 @@ export class ClarificationResolver {
   /** R2: one look at the rows, no retry. */
   private async tellLoser(pendingId: string, deadline: Deadline): Promise<Resolution> {
     const { rows, isActive } = await findBundleStanding(this.reader.within(deadline), pendingId);
-    if (rows.length === 0) throw new NotFoundError('clarification request not found');
+    if (rows.length === 0) throw bundleNotFound();
     // Whoever won has been rolled back meanwhile: it is neither resolved nor too late.
     if (isActive) throw deadline.expiry();
     const winner = winnerResponse(rows, pendingId);
-    if (winner === undefined) throw new NotActiveError('clarification request is no longer active');
+    if (winner === undefined) throw bundleNotActive();
     return { claimed: false, delivered: !rows.some((row) => row.deliveryPending), ...winner };
   }
 }

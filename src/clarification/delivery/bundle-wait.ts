@@ -13,6 +13,7 @@ import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { isTerminal } from '../../tasks/domain/session-state.js';
 import { findSession, lockSession, setSessionState } from '../../tasks/persistence/sessions.repository.js';
 import { BundleAccess } from '../bundle-access.js';
+import { bundleNotActive, bundleNotFound } from '../domain/bundle-errors.js';
 import { isResolvedStatus, winnerResponse, type BundleRow, type Response } from '../domain/bundle.js';
 import { findBundleStanding, type BundleStanding } from '../persistence/bundles.repository.js';
 import { attachBundle, detachBundles } from '../persistence/close-bundles.tx.js';
@@ -87,7 +88,7 @@ export class BundleWait implements OnModuleDestroy, BeforeApplicationShutdown {
 
   private async begin(caller: Caller, pendingId: string, options: WaitOptions): Promise<WaitResult> {
     const bundle = await this.access.authorise(caller, pendingId, this.readBudget());
-    if (options.sessionId !== undefined && options.sessionId !== bundle.sessionId) throw notFound();
+    if (options.sessionId !== undefined && options.sessionId !== bundle.sessionId) throw bundleNotFound();
     // With authentication off anybody may be the agent.
     const role = caller.kind === 'user' ? 'observer' : 'agent';
     const giveUpAt = performance.now() + Math.min(options.timeoutMs ?? DEFAULT_WAIT_MS, this.env.waitTimeoutMs);
@@ -123,13 +124,13 @@ export class BundleWait implements OnModuleDestroy, BeforeApplicationShutdown {
     while (waiter.taken === undefined) {
       const standing = await findBundleStanding(this.reader.within(this.readBudget()), waiter.pendingId);
       const { rows } = standing;
-      if (rows.length === 0) throw notFound();
+      if (rows.length === 0) throw bundleNotFound();
       const settled = settledResponse(standing, waiter.pendingId);
       if (settled !== undefined && !this.delivery.isUnderWay(waiter.pendingId)) {
         return this.fromRows(waiter, settled, rows);
       }
       if (!standing.isActive && settled === undefined && !isHandOverOwed(rows)) {
-        throw new NotActiveError('clarification request is no longer active');
+        throw bundleNotActive();
       }
       if (standing.isActive && waiter.role === 'agent' && !isAttached) {
         await this.attach(waiter, rows);
@@ -237,8 +238,4 @@ function handed({ response, rows }: Handed): { response: WaitResponse; rows: rea
 
 function isHandOverOwed(rows: readonly BundleRow[]): boolean {
   return rows.some((row) => isResolvedStatus(row.status) && row.deliveryPending);
-}
-
-function notFound(): NotFoundError {
-  return new NotFoundError('clarification request not found');
 }

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Clock, laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
-import { InternalError, NotFoundError } from '../../common/domain-error.js';
+import { InternalError } from '../../common/domain-error.js';
 import { Env } from '../../config/env.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { EventBus } from '../../events/event-bus.js';
 import { actorOf, type AnsweredBy } from '../answered-by.js';
+import { bundleNotFound } from '../domain/bundle-errors.js';
 import { Log } from '../../observability/log.js';
 import { UnitOfWork, type Tx } from '../../persistence/unit-of-work.js';
 import { authorOf } from '../../tasks/authorization/author.js';
@@ -135,7 +136,7 @@ export class OutcomeDelivery {
           retryable: false,
         });
       case 'not-ours':
-        throw new NotFoundError('clarification request not found');
+        throw bundleNotFound();
     }
   }
 

@@ -1,9 +1,9 @@
 import type { Instant } from '../../common/clock.js';
-import { ConflictError, NotFoundError } from '../../common/domain-error.js';
+import { NotFoundError } from '../../common/domain-error.js';
 import { newRowId } from '../../common/row-id.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
-import { isTerminal } from '../../tasks/domain/session-state.js';
+import { refuseEnded } from '../../tasks/domain/session-state.js';
 import { lockSession } from '../../tasks/persistence/sessions.repository.js';
 import { findCurrentTurn } from '../../tasks/persistence/turns.repository.js';
 import { openTurn } from '../../tasks/turns/open-turn.tx.js';
@@ -34,7 +34,7 @@ export interface CreatedBundle {
 export async function createBundle(tx: Tx, bundle: NewBundle, now: Instant): Promise<CreatedBundle> {
   const session = await lockSession(tx, bundle.sessionId);
   if (session === undefined) throw new NotFoundError('session not found');
-  if (isTerminal(session.state)) throw new ConflictError(`session is ${session.state}, which is final`);
+  refuseEnded(session);
   const events: DomainEvent[] = [];
   let turnId = (await findCurrentTurn(tx, session.id))?.id;
   if (turnId === undefined) {

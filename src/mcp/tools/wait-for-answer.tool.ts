@@ -1,5 +1,5 @@
+import { bundleNotFound } from '../../clarification/domain/bundle-errors.js';
 import type { Deadline } from '../../common/deadline.js';
-import { NotFoundError } from '../../common/domain-error.js';
 import { IdField, IntegerField } from '../../common/input/fields.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import type { Caller } from '../../identity/caller.js';
@@ -44,7 +44,7 @@ export function waitForAnswerTool(requests: BundleReading, waits: ResponseWait):
       const input = await toolInputAfterAccess(WaitInput, raw, async ({ pending_id: id }) => {
         if (id === undefined) return;
         const bundle = await requests.get(call.caller, id, call.deadline);
-        if (bundle.session_id !== sessionId) throw new NotFoundError('clarification request not found');
+        if (bundle.session_id !== sessionId) throw bundleNotFound();
       });
       return waitForAgent(waits, call, sessionId, input.pending_id, input.timeout_seconds);
     },

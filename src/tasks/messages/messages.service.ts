@@ -11,7 +11,7 @@ import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { authorOf } from '../authorization/author.js';
 import { refuseAgents, TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
-import { isTerminal } from '../domain/session-state.js';
+import { refuseEnded } from '../domain/session-state.js';
 import { given, pageSize } from '../page.js';
 import {
   findByClientMessageId,
@@ -96,7 +96,7 @@ export class Messages {
           ? undefined
           : await findByClientMessageId(tx, sessionId, input.client_message_id);
       if (known !== undefined) return { reply: repetition(known, input.content), events: [] };
-      if (isTerminal(session.state)) throw new ConflictError(`session is ${session.state}, which is final`);
+      refuseEnded(session);
       const prompt: Prompt = {
         content: input.content,
         ...authorOf(caller, 'user'),

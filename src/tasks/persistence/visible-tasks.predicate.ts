@@ -12,28 +12,26 @@ export interface BoundPredicate {
  * session. `next` is the number of the first free placeholder.
  */
 export function isVisibleTask(caller: Caller, task: string, next: number): BoundPredicate {
-  switch (caller.kind) {
-    case 'unscoped':
-      return { sql: '1 = 1', params: [] };
-    case 'agent':
-      return { sql: '1 = 0', params: [] };
-    case 'user':
-      return {
-        sql: `(${task}.workspace_id = '' OR NOT EXISTS (SELECT 1 FROM workspaces vw
-          WHERE vw.id = ${task}.workspace_id AND vw.owner_id NOT IN ('', $${next})))`,
-        params: [caller.userId],
-      };
-  }
+  return visibleTo(
+    caller,
+    `(${task}.workspace_id = '' OR NOT EXISTS (SELECT 1 FROM workspaces vw
+      WHERE vw.id = ${task}.workspace_id AND vw.owner_id NOT IN ('', $${next})))`,
+  );
 }
 
 /** The same rule for `workspace`, an alias of workspaces. */
 export function isVisibleWorkspace(caller: Caller, workspace: string, next: number): BoundPredicate {
+  return visibleTo(caller, `${workspace}.owner_id IN ('', $${next})`);
+}
+
+/** @param ofUser the rule for a user, whose id is its one parameter */
+function visibleTo(caller: Caller, ofUser: string): BoundPredicate {
   switch (caller.kind) {
     case 'unscoped':
       return { sql: '1 = 1', params: [] };
     case 'agent':
       return { sql: '1 = 0', params: [] };
     case 'user':
-      return { sql: `${workspace}.owner_id IN ('', $${next})`, params: [caller.userId] };
+      return { sql: ofUser, params: [caller.userId] };
   }
 }

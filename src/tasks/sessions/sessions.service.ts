@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import type { Deadline } from '../../common/deadline.js';
-import { ConflictError, NotFoundError } from '../../common/domain-error.js';
+import { NotFoundError } from '../../common/domain-error.js';
 import { newRowId } from '../../common/row-id.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { EventBus } from '../../events/event-bus.js';
@@ -11,7 +11,7 @@ import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
 import { DEFAULT_RESUME, type ResumeSettings } from '../domain/resume-settings.js';
-import { isTerminal, type SessionState } from '../domain/session-state.js';
+import { isTerminal, refuseEnded, type SessionState } from '../domain/session-state.js';
 import { PendingActions } from '../pending-actions.js';
 import {
   demotePrimarySession,
@@ -128,7 +128,7 @@ export class Sessions {
       if (session === undefined) throw new NotFoundError('session not found');
       const changed: DomainEvent[] = [];
       if (input.state !== undefined && input.state !== session.state) {
-        if (isTerminal(session.state)) throw new ConflictError(`session is ${session.state}, which is final`);
+        refuseEnded(session);
         const ends = isTerminal(input.state);
         if (ends) changed.push(...(await this.clarifications.port.expireActive(tx, sessionId, now)));
         await setSessionState(tx, sessionId, input.state, ends ? now : null, now);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import type { Deadline } from '../../common/deadline.js';
-import { ConflictError, NotFoundError } from '../../common/domain-error.js';
+import { NotFoundError } from '../../common/domain-error.js';
 import { usableId } from '../../common/ids.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { EventBus } from '../../events/event-bus.js';
@@ -10,7 +10,7 @@ import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { authorOf } from '../authorization/author.js';
 import { TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
-import { isTerminal } from '../domain/session-state.js';
+import { isTerminal, refuseEnded } from '../domain/session-state.js';
 import { lockSession, setSessionState } from '../persistence/sessions.repository.js';
 import { completeTurn, findCurrentTurn, findTurn, listTurns } from '../persistence/turns.repository.js';
 import { turnView, type TurnView } from '../views.js';
@@ -43,7 +43,7 @@ export class Turns {
     const opened = await this.unitOfWork.run('turn.open', deadline, async (tx) => {
       const session = await lockSession(tx, sessionId);
       if (session === undefined) throw new NotFoundError('session not found');
-      if (isTerminal(session.state)) throw new ConflictError(`session is ${session.state}, which is final`);
+      refuseEnded(session);
       const prompt = input.prompt;
       return openTurn(tx, session, {
         now,

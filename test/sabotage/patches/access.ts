@@ -57,7 +57,7 @@ export const ACCESS: readonly Patch[] = [
     file: access,
     find: 'if (!isAllowed || first === undefined) throw',
     replace:
-      "if (first !== undefined && !isAllowed) throw Object.assign(new NotFoundError('clarification request not found'), { code: 'forbidden' });\n    if (first === undefined) throw",
+      "if (first !== undefined && !isAllowed) throw Object.assign(bundleNotFound(), { code: 'forbidden' });\n    if (first === undefined) throw",
     spec: notFound,
   },
   {

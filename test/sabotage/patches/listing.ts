@@ -101,9 +101,9 @@ export const LISTING: readonly Patch[] = [
     says: 'A task whose workspace does not exist is visible to nobody.',
     file: visible,
     find: `NOT EXISTS (SELECT 1 FROM workspaces vw
-          WHERE vw.id = \${task}.workspace_id AND vw.owner_id NOT IN`,
+      WHERE vw.id = \${task}.workspace_id AND vw.owner_id NOT IN`,
     replace: `EXISTS (SELECT 1 FROM workspaces vw
-          WHERE vw.id = \${task}.workspace_id AND vw.owner_id IN`,
+      WHERE vw.id = \${task}.workspace_id AND vw.owner_id IN`,
     spec: anyWorld,
     title: 'full pages',
   },

@@ -71,8 +71,8 @@ export const OPERATION: readonly Patch[] = [
     rule: 'TASKS',
     says: 'A task can be made in a workspace of somebody else’s.',
     file: 'src/tasks/persistence/visible-tasks.predicate.ts',
-    find: "sql: `${workspace}.owner_id IN ('', $${next})`",
-    replace: "sql: `${workspace}.owner_id IN ('', $${next}, ${workspace}.owner_id)`",
+    find: "`${workspace}.owner_id IN ('', $${next})`",
+    replace: "`${workspace}.owner_id IN ('', $${next}, ${workspace}.owner_id)`",
     spec: 'test/http/tasks-over-rest.spec.ts',
   },
   {
