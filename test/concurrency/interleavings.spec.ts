@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { NotActiveError, NotFoundError } from '../../src/common/domain-error.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
-import { ALICE, Scenario, soon, type Asked } from '../support/scenario.js';
-import { Stage, type Held, type Step } from '../support/stage.js';
+import type { Scenario } from '../support/scenario.js';
+import { ALICE, soon, type Asked, stagedScenario } from '../support/scenario.js';
+import type { Stage } from '../support/stage.js';
+import { type Held, type Step } from '../support/stage.js';
 import { until } from '../support/until.js';
 
 const BOTH = ['a', 'b'];
@@ -76,10 +78,7 @@ describeEachEngine('SERIAL: two transactions on one session, in each order', (en
     database = await engine.createDatabase();
   });
 
-  const staged = () => {
-    const stage = new Stage();
-    return { stage, scenario: new Scenario(database, { wrap: stage.wrap, env: { REATTACH_MS: '0' } }) };
-  };
+  const staged = () => stagedScenario(database);
 
   /** Waits until somebody stands before a lock: on PostgreSQL one of its backends, on SQLite the queue of writers. */
   async function someoneWaits(stage: Stage, transaction: string | undefined): Promise<void> {

@@ -3,7 +3,8 @@ import { startApp, type RunningApp } from '../support/app.js';
 import { McpCaller, RawBody, RestCaller, type Json } from '../support/callers.js';
 import { dumpOf } from '../support/dump.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
-import { makeEstate, questionOf } from '../support/estate.js';
+import { makeEstate } from '../support/estate.js';
+import { questionOf } from '../support/question.js';
 
 /** Something that cannot be asked. The sentence begins with the field. */
 interface BadRequest {

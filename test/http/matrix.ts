@@ -1,5 +1,6 @@
 import type { Estate } from '../support/estate.js';
-import { answersTo, questionOf } from '../support/estate.js';
+import { answersTo } from '../support/estate.js';
+import { questionOf } from '../support/question.js';
 
 /**
  * Who may do what: the identity matrix of the whole service. `matrix.spec.ts` walks it on both databases and fails

@@ -10,8 +10,8 @@ import {
 import { UNSCOPED } from '../../src/identity/caller.js';
 import { CommitOutcomeUnknownError } from '../../src/persistence/unit-of-work.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
-import { ALICE, Scenario, soon } from '../support/scenario.js';
-import { failWith, Stage } from '../support/stage.js';
+import { ALICE, Scenario, soon, stagedScenario } from '../support/scenario.js';
+import { failWith } from '../support/stage.js';
 import { StatementRecorder } from '../support/statement-recorder.js';
 
 const UNKNOWN = new CommitOutcomeUnknownError({ cause: new Error('the line went dead') });
@@ -23,10 +23,7 @@ describeEachEngine('the claim', (engine) => {
     database = await engine.createDatabase();
   });
 
-  const staged = () => {
-    const stage = new Stage();
-    return { stage, scenario: new Scenario(database, { wrap: stage.wrap }) };
-  };
+  const staged = () => stagedScenario(database, {});
 
   it('P1a: stores answered with one entry per question, or rejected with none', async () => {
     const scenario = new Scenario(database);

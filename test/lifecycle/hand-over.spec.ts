@@ -5,7 +5,7 @@ import type { OnReply } from '../../src/common/on-reply.js';
 import { UNSCOPED } from '../../src/identity/caller.js';
 import { CommitOutcomeUnknownError } from '../../src/persistence/unit-of-work.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
-import { ALICE, Scenario, soon, type Asked } from '../support/scenario.js';
+import { ALICE, Scenario, soon, type Asked, stagedScenario } from '../support/scenario.js';
 import { failWith, Stage } from '../support/stage.js';
 import { until } from '../support/until.js';
 
@@ -33,10 +33,7 @@ describeEachEngine('handing over', (engine) => {
     database = await engine.createDatabase();
   });
 
-  const staged = () => {
-    const stage = new Stage();
-    return { stage, scenario: new Scenario(database, { wrap: stage.wrap, env: { REATTACH_MS: '0' } }) };
-  };
+  const staged = () => stagedScenario(database);
   const both = ['q1', 'q2'];
 
   describe('path 1, an agent waits', () => {

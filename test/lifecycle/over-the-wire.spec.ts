@@ -4,7 +4,8 @@ import { WaiterRegistry } from '../../src/clarification/delivery/waiter-registry
 import { startApp, type RunningApp } from '../support/app.js';
 import { McpCaller, RestCaller, type Json } from '../support/callers.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
-import { answersTo, makeEstate, questionOf, type Estate } from '../support/estate.js';
+import { answersTo, makeEstate, type Estate } from '../support/estate.js';
+import { questionOf } from '../support/question.js';
 import { Stage } from '../support/stage.js';
 import { until } from '../support/until.js';
 

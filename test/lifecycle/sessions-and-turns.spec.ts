@@ -6,7 +6,8 @@ import { UNSCOPED } from '../../src/identity/caller.js';
 import { SESSION_STATES, TERMINAL_SESSION_STATES } from '../../src/tasks/domain/session-state.js';
 import { barrier } from '../support/barrier.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
-import { ALICE, question, Scenario, soon, type Asked, type SessionOf } from '../support/scenario.js';
+import { questionOf } from '../support/question.js';
+import { ALICE, Scenario, soon, type Asked, type SessionOf, stagedScenario } from '../support/scenario.js';
 import { Stage } from '../support/stage.js';
 
 describeEachEngine('sessions and turns', (engine) => {
@@ -16,10 +17,7 @@ describeEachEngine('sessions and turns', (engine) => {
     database = await engine.createDatabase();
   });
 
-  const staged = () => {
-    const stage = new Stage();
-    return { stage, scenario: new Scenario(database, { wrap: stage.wrap, env: { REATTACH_MS: '0' } }) };
-  };
+  const staged = () => stagedScenario(database);
   const terminal: readonly string[] = TERMINAL_SESSION_STATES;
 
   /** A turn that was reserved for a dispatch and is not published. */
@@ -356,7 +354,7 @@ describeEachEngine('sessions and turns', (engine) => {
     const ask = (scenario: Scenario, session: SessionOf, context = 'because', ids = ['a', 'b']) =>
       scenario.services.requests.create(
         session.agent,
-        { session_id: session.sessionId, questions: ids.map(question), context },
+        { session_id: session.sessionId, questions: ids.map(questionOf), context },
         soon(),
       );
 

@@ -8,8 +8,9 @@ import {
 } from '../../src/common/domain-error.js';
 import { UNSCOPED } from '../../src/identity/caller.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
-import { ALICE, Scenario, soon, type Asked } from '../support/scenario.js';
-import { failWith, Stage } from '../support/stage.js';
+import type { Scenario } from '../support/scenario.js';
+import { ALICE, soon, type Asked, stagedScenario } from '../support/scenario.js';
+import { failWith } from '../support/stage.js';
 import { until } from '../support/until.js';
 
 const never = new AbortController().signal;
@@ -31,10 +32,7 @@ describeEachEngine('waiting', (engine) => {
     database = await engine.createDatabase();
   });
 
-  const staged = (env: Record<string, string> = { REATTACH_MS: '0' }) => {
-    const stage = new Stage();
-    return { stage, scenario: new Scenario(database, { wrap: stage.wrap, env }) };
-  };
+  const staged = (env?: Record<string, string>) => stagedScenario(database, env);
 
   const closings: [string, (scenario: Scenario, asked: Asked) => Promise<unknown>][] = [
     ['superseded', (scenario, asked) => scenario.openTurn(asked)],

@@ -2,7 +2,8 @@ import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { UNSCOPED } from '../../src/identity/caller.js';
 import { describeEachEngine } from '../support/engines.js';
 import { plantMessages } from '../support/plant-messages.js';
-import { ALICE, question, Scenario, soon, type SessionOf } from '../support/scenario.js';
+import { questionOf } from '../support/question.js';
+import { ALICE, Scenario, soon, type SessionOf } from '../support/scenario.js';
 import { StatementRecorder } from '../support/statement-recorder.js';
 
 const IDS = ['q1', 'q2', 'q3', 'q4'];
@@ -20,7 +21,7 @@ interface Operation {
 const create = (scenario: Scenario, session: SessionOf, ids: readonly string[], context: string) => () =>
   scenario.services.requests.create(
     session.agent,
-    { session_id: session.sessionId, questions: ids.map(question), context },
+    { session_id: session.sessionId, questions: ids.map(questionOf), context },
     soon(),
   );
 

@@ -1,17 +1,5 @@
 import { RestCaller } from './callers.js';
-
-/** A question with two options, `left` and `right`. */
-export function questionOf(id: string) {
-  return {
-    id,
-    title: `Title of ${id}`,
-    prompt: `Which of ${id}?`,
-    options: [
-      { option_id: 'left', label: `Left of ${id}` },
-      { option_id: 'right', label: `Right of ${id}`, description: 'The other one' },
-    ],
-  };
-}
+import { questionOf } from './question.js';
 
 export function answersTo(ids: readonly string[], text = '', option: 'left' | 'right' = 'left') {
   return { answers: ids.map((id) => ({ question_id: id, selected_options: [option], custom_text: text })) };

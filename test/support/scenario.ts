@@ -3,14 +3,15 @@ import type { Caller } from '../../src/identity/caller.js';
 import { UNSCOPED } from '../../src/identity/caller.js';
 import { agentTokenId, hashToken } from '../../src/identity/tokens.js';
 import type { BundleRow } from '../../src/clarification/domain/bundle.js';
-import type { QuestionInput } from '../../src/clarification/domain/new-bundle.js';
 import type { Resolution } from '../../src/clarification/clarification-resolver.js';
 import type { WaitOptions, WaitResult } from '../../src/clarification/delivery/bundle-wait.js';
 import { findBundle } from '../../src/clarification/persistence/bundles.repository.js';
 import type { DomainEvent } from '../../src/events/domain-event.js';
 import type { MessageView, SessionView, TurnView } from '../../src/tasks/views.js';
 import type { TestDatabase } from './engines.js';
+import { questionOf } from './question.js';
 import { servicesOn, type ServiceOptions, type Services } from './services.js';
+import { Stage } from './stage.js';
 import { until } from './until.js';
 
 export interface SessionOf {
@@ -35,17 +36,16 @@ export const ALICE: Caller = { kind: 'user', userId: 'alice', userName: 'alice',
 
 export const soon = (): Deadline => Deadline.after(20_000);
 
-/** A question with two options, `left` and `right`. */
-export function question(id: string): QuestionInput {
-  return {
-    id,
-    title: `Title of ${id}`,
-    prompt: `Which of ${id}?`,
-    options: [
-      { option_id: 'left', label: `Left of ${id}` },
-      { option_id: 'right', label: `Right of ${id}` },
-    ],
-  };
+/**
+ * A scenario whose transactions are placed by hand. Unless told otherwise, an answer waits for no agent whose wait has
+ * just ended.
+ */
+export function stagedScenario(
+  database: TestDatabase,
+  env: Readonly<Record<string, string>> = { REATTACH_MS: '0' },
+): { readonly stage: Stage; readonly scenario: Scenario } {
+  const stage = new Stage();
+  return { stage, scenario: new Scenario(database, { wrap: stage.wrap, env }) };
 }
 
 /** Builds situations through the product's own services, and looks at what has become of them in the rows. */
@@ -84,7 +84,7 @@ export class Scenario {
   /** A bundle of these questions, in a session of its own unless one is given. */
   async asked(ids: readonly string[] = ['q1'], session?: SessionOf): Promise<Asked> {
     const home = session ?? (await this.session());
-    const input = { session_id: home.sessionId, questions: ids.map(question), context: 'because' };
+    const input = { session_id: home.sessionId, questions: ids.map(questionOf), context: 'because' };
     const { pending_id: pendingId } = await this.services.requests.create(home.agent, input, soon());
     return { ...home, pendingId };
   }
