@@ -9,14 +9,8 @@ import { refuseAgents } from '../tasks/authorization/task-access.js';
 import { given, pageSize } from '../tasks/page.js';
 import { parseCreatedSince } from './domain/created-since.js';
 import { bundleView, type BundleView } from './domain/views.js';
+import type { ListBundlesInput } from './inputs.js';
 import { listActiveBundles } from './persistence/list-active-bundles.query.js';
-
-export interface ListBundlesInput {
-  readonly workspace_id?: string;
-  readonly created_since?: string;
-  readonly cursor?: string;
-  readonly limit?: number;
-}
 
 export interface BundlePage {
   readonly bundles: readonly BundleView[];

@@ -11,18 +11,12 @@ import { Clarifications } from '../tasks/clarification.port.js';
 import { BundleAccess } from './bundle-access.js';
 import { bundleNotActive, bundleNotFound } from './domain/bundle-errors.js';
 import { createdAtOf, isResolvedStatus, winnerResponse, type Response } from './domain/bundle.js';
-import { completeQuestions, type QuestionInput } from './domain/new-bundle.js';
+import { completeQuestions } from './domain/new-bundle.js';
 import { bundleStatus, contextOf, questionViews, type QuestionView } from './domain/views.js';
+import type { CreateBundleInput } from './inputs.js';
 import { findBundleStanding } from './persistence/bundles.repository.js';
 import { cancelBundle } from './persistence/close-bundles.tx.js';
 import { createBundle } from './persistence/create-bundle.tx.js';
-
-export interface CreateBundleInput {
-  readonly session_id: string;
-  readonly task_id?: string;
-  readonly questions: readonly QuestionInput[];
-  readonly context?: string;
-}
 
 export interface BundleDetail {
   readonly pending_id: string;

@@ -66,7 +66,7 @@ export interface Contract {
   readonly protocolErrors?: readonly ProtocolError[];
 }
 
-export const CONTRACT = Symbol('clarion:contract');
+const CONTRACT = Symbol('clarion:contract');
 
 /** Every handler has one: the single source for access, input validation and OpenAPI. The start fails without. */
 export function Contract(contract: Contract): MethodDecorator {

@@ -14,7 +14,7 @@ import type { User } from './persistence/users.repository.js';
 import { UsersRepository } from './persistence/users.repository.js';
 import { issueToken } from './tokens.js';
 
-export const MAX_NAME_LENGTH = 100;
+const MAX_NAME_LENGTH = 100;
 
 /** `token` is told here and never again. */
 export interface CreatedToken {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
 
 /** The budgeted stretches of answering a bundle (5.2). */
-export const RESPONSE_PHASES = ['identity', 'claim', 'delivery'] as const;
+const RESPONSE_PHASES = ['identity', 'claim', 'delivery'] as const;
 export type ResponsePhase = (typeof RESPONSE_PHASES)[number];
 
 /**

@@ -87,10 +87,6 @@ export class RolledBackError extends DatabaseError {
   }
 }
 
-export function isUniqueViolation(error: unknown): boolean {
-  return error instanceof DatabaseError && error.violation === 'unique';
-}
-
 /** Translates whatever a driver or TypeORM threw; an error of ours comes back as it is. */
 export function databaseErrorOf(engine: Engine, thrown: unknown): DatabaseError {
   if (thrown instanceof DatabaseError) return thrown;

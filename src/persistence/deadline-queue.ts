@@ -14,11 +14,6 @@ export class DeadlineQueue {
   private closed = false;
   private idle: (() => void)[] = [];
 
-  /** How many wait behind the running task. */
-  get length(): number {
-    return this.waiting.size;
-  }
-
   /** @throws TemporarilyUnavailableError when its turn did not come in time, or the queue is closed */
   run<T>(deadline: Deadline, task: () => Promise<T>): Promise<T> {
     if (this.closed) return Promise.reject(deadline.expiry());

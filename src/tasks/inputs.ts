@@ -46,7 +46,7 @@ export class ListTasksInput {
   limit?: number;
 }
 
-export class ResumeInput {
+class ResumeInput {
   @ChoiceField({ values: ['pull'], description: 'pull: the agent fetches its next turn from the mailbox.' })
   mode!: 'pull';
 }

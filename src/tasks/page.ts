@@ -1,5 +1,5 @@
-export const DEFAULT_PAGE_SIZE = 50;
-export const LARGEST_PAGE_SIZE = 200;
+const DEFAULT_PAGE_SIZE = 50;
+const LARGEST_PAGE_SIZE = 200;
 
 /** L10: below 1 or absent is the default, above the largest is the largest. */
 export function pageSize(limit: number | undefined): number {

@@ -11,6 +11,7 @@ import type { Caller } from '../identity/caller.js';
 import type { SqlExecutor } from '../persistence/unit-of-work.js';
 import { Reader, UnitOfWork } from '../persistence/unit-of-work.js';
 import { TaskAccess } from './authorization/task-access.js';
+import type { CreateTaskInput, ListTasksInput } from './inputs.js';
 import { given, pageSize } from './page.js';
 import { PendingActions } from './pending-actions.js';
 import { lockSessionsOfTask } from './persistence/sessions.repository.js';
@@ -23,12 +24,6 @@ import {
   type TaskRow,
 } from './persistence/tasks.repository.js';
 import { taskView, type TaskView } from './views.js';
-
-export interface ListTasksInput {
-  readonly workspace_id?: string;
-  readonly cursor?: string;
-  readonly limit?: number;
-}
 
 @Injectable()
 export class Tasks {
@@ -43,11 +38,7 @@ export class Tasks {
   ) {}
 
   /** A non-empty workspace has to be one that the caller reaches. @throws NotFoundError, ValidationError */
-  async create(
-    caller: Caller,
-    input: { readonly title: string; readonly description?: string; readonly workspace_id?: string },
-    deadline: Deadline,
-  ): Promise<TaskView> {
+  async create(caller: Caller, input: CreateTaskInput, deadline: Deadline): Promise<TaskView> {
     const workspaceId = input.workspace_id;
     if (workspaceId === undefined && this.env.authMode === 'enforced') {
       throw new ValidationError('workspace_id', 'is required; "" makes a task that everybody sees');

@@ -4,6 +4,7 @@ import type { Deadline } from '../common/deadline.js';
 import { newRowId } from '../common/row-id.js';
 import type { Caller } from '../identity/caller.js';
 import { Reader, UnitOfWork } from '../persistence/unit-of-work.js';
+import type { CreateWorkspaceInput } from './inputs.js';
 import { insertWorkspace, listVisibleWorkspaces } from './persistence/workspaces.repository.js';
 import { workspaceView, type WorkspaceView } from './views.js';
 
@@ -16,7 +17,7 @@ export class Workspaces {
   ) {}
 
   /** The caller owns what it makes; an unscoped caller's belongs to nobody. */
-  async create(caller: Caller, input: { readonly name: string }, deadline: Deadline): Promise<WorkspaceView> {
+  async create(caller: Caller, input: CreateWorkspaceInput, deadline: Deadline): Promise<WorkspaceView> {
     const now = this.clock.now();
     const row = {
       id: newRowId(),

@@ -54,7 +54,7 @@ export function bundlesOf(world: PlantedRows): { pendingId: string; rows: Plante
   return [...bundles].map(([pendingId, rows]) => ({ pendingId, rows }));
 }
 
-export function currentTurn(world: PlantedRows, sessionId: string): PlantedTurn | undefined {
+function currentTurn(world: PlantedRows, sessionId: string): PlantedTurn | undefined {
   const authoritative = world.turns.filter((turn) => {
     const metadata = JSON.parse(turn.metadata ?? '{}') as Record<string, unknown>;
     const isSet = (flag: string) => [true, 'true', 1, '1'].includes(metadata[flag] as boolean);

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { CallerGoneError, Deadline } from '../../src/common/deadline.js';
 import { ConflictError } from '../../src/common/domain-error.js';
-import { DatabaseError, isUniqueViolation } from '../../src/persistence/db-error.js';
+import { DatabaseError } from '../../src/persistence/db-error.js';
 import { InvalidStatementError } from '../../src/persistence/statement.js';
 import type { SqlValue, Tx } from '../../src/persistence/unit-of-work.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
@@ -84,7 +84,7 @@ describeEachEngine('the unit of work', (engine) => {
     });
     const error = await run.catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(DatabaseError);
-    expect(isUniqueViolation(error)).toBe(true);
+    expect(error).toMatchObject({ name: 'DatabaseError', violation: 'unique' });
     expect(await ids(database)).toEqual([]);
   });
 
@@ -94,7 +94,7 @@ describeEachEngine('the unit of work', (engine) => {
     const run = database.unitOfWork.run('test', soon(), async (tx) => {
       await insert(tx, 'w1');
       await insert(tx, 'w1').catch((error: unknown) => {
-        throw isUniqueViolation(error) ? taken : error;
+        throw error instanceof DatabaseError && error.violation === 'unique' ? taken : error;
       });
     });
     await expect(run).rejects.toBe(taken);

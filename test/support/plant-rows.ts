@@ -79,7 +79,7 @@ export async function plantRows(database: TestDatabase, rows: Partial<PlantedRow
   await insert(database, 'task_session_messages', (rows.messages ?? []).map(messageColumns));
 }
 
-export function messageColumns(message: PlantedMessage): Readonly<Record<string, SqlValue>> {
+function messageColumns(message: PlantedMessage): Readonly<Record<string, SqlValue>> {
   return {
     id: message.id,
     task_session_id: message.sessionId,
@@ -92,13 +92,6 @@ export function messageColumns(message: PlantedMessage): Readonly<Record<string,
     created_at: message.createdAt,
     updated_at: message.createdAt,
   };
-}
-
-/** Every table that {@link plantRows} fills is emptied. */
-export async function removePlanted(database: TestDatabase): Promise<void> {
-  for (const table of ['task_session_messages', 'task_session_turns', 'task_sessions', 'tasks', 'workspaces']) {
-    await database.sql(`DELETE FROM ${table}`);
-  }
 }
 
 async function insert(

@@ -8,7 +8,7 @@ const SERVER = process.env['CLARION_TEST_POSTGRES'] ?? '';
 const RUN = process.env['CLARION_TEST_RUN'] ?? '';
 
 /** The server's own database, for making and dropping others. */
-export async function onServer<T>(act: (client: pg.Client) => Promise<T>): Promise<T> {
+async function onServer<T>(act: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: SERVER });
   await client.connect();
   try {
@@ -18,7 +18,7 @@ export async function onServer<T>(act: (client: pg.Client) => Promise<T>): Promi
   }
 }
 
-export function urlOf(database: string): string {
+function urlOf(database: string): string {
   const url = new URL(SERVER);
   url.pathname = `/${database}`;
   return url.toString();

@@ -3,16 +3,16 @@ import { ListField, TextField } from '../../common/input/fields.js';
 import { codePointLength } from '../../common/text.js';
 import { inD2Order, type BundleRow, type Question, type QuestionOption } from './bundle.js';
 
-export const MIN_QUESTIONS = 1;
-export const MAX_QUESTIONS = 4;
+const MIN_QUESTIONS = 1;
+const MAX_QUESTIONS = 4;
 /** Free text can always be given beside the options, so a question without any is refused on purpose. */
-export const MIN_OPTIONS = 2;
-export const MAX_OPTIONS = 6;
+const MIN_OPTIONS = 2;
+const MAX_OPTIONS = 6;
 /** Bounds of texts in Unicode code points: what a person can read on one screen, and a page of context. */
-export const MAX_TITLE = 200;
-export const MAX_PROMPT = 4000;
-export const MAX_LABEL = 200;
-export const MAX_DESCRIPTION = 1000;
+const MAX_TITLE = 200;
+const MAX_PROMPT = 4000;
+const MAX_LABEL = 200;
+const MAX_DESCRIPTION = 1000;
 export const MAX_CONTEXT = 16_000;
 export const MAX_CONTEXT_PARAGRAPHS = 100;
 
@@ -32,7 +32,7 @@ const ID = {
   patternHint: 'be 1 to 64 of the characters A-Z a-z 0-9 _ . -',
 } as const;
 
-export class OptionInput {
+class OptionInput {
   @TextField({
     ...ID,
     optional: true,

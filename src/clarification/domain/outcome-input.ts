@@ -4,10 +4,10 @@ import { schemaOf } from '../../common/input/schema-of.js';
 import { validateInput } from '../../common/input/validate-input.js';
 
 /** Unicode code points of the raw `custom_text` and `reject_reason`, before anything is trimmed (N8b). */
-export const MAX_ANSWER_TEXT = 2000;
+const MAX_ANSWER_TEXT = 2000;
 /** Far above what a bundle can ask: these only bound the work. How many there must be is N6, and N8 asks nothing. */
-export const MAX_ANSWERS = 100;
-export const MAX_SELECTED_OPTIONS = 100;
+const MAX_ANSWERS = 100;
+const MAX_SELECTED_OPTIONS = 100;
 
 export class AnswerInput {
   @TextField({ min: 1, description: 'The id of the question that this entry answers.', example: 'q1' })

@@ -8,7 +8,7 @@ export interface JsonBounds {
 }
 
 /** The deepest input of ours has 4 levels; the largest (4 questions of 6 options) about 150 values. */
-export const JSON_BOUNDS: JsonBounds = { maxDepth: 16, maxNodes: 5_000 };
+const JSON_BOUNDS: JsonBounds = { maxDepth: 16, maxNodes: 5_000 };
 
 /**
  * Refuses JSON that would be costly to look at: class-validator overflows the stack on deep input and blocks the

@@ -9,7 +9,7 @@ export interface SessionLimits {
   readonly idleMs: number;
 }
 
-export const SESSION_LIMITS: SessionLimits = { perOwner: 1_000, overall: 10_000, idleMs: 30 * 60_000 };
+const SESSION_LIMITS: SessionLimits = { perOwner: 1_000, overall: 10_000, idleMs: 30 * 60_000 };
 
 const RETRY_AFTER_SECONDS = 5;
 

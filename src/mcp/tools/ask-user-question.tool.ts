@@ -23,7 +23,7 @@ export interface Asking {
   ): Promise<{ readonly pending_id: string }>;
 }
 
-export class AskInput extends BundleInput {
+class AskInput extends BundleInput {
   @ListField('text', {
     max: MAX_CONTEXT_PARAGRAPHS,
     item: { max: MAX_CONTEXT },

@@ -12,7 +12,7 @@ export interface BundleReading {
   get(caller: Caller, pendingId: string, deadline: Deadline): Promise<{ readonly session_id: string }>;
 }
 
-export class WaitInput {
+class WaitInput {
   @IdField({
     description: `The pending_id that ${ASK_TOOL} returned.`,
     example: '0b8f0c9e-4a53-4c43-9a6d-0d4f6b1f7a11',

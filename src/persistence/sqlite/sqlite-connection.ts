@@ -17,7 +17,7 @@ export class SqliteConnection {
   private readonly runner: QueryRunner;
   private readonly raw: Database;
 
-  constructor(private readonly dataSource: DataSource) {
+  constructor(dataSource: DataSource) {
     this.runner = dataSource.createQueryRunner();
     this.raw = rawDatabase(dataSource);
   }
@@ -51,10 +51,6 @@ export class SqliteConnection {
     } catch (thrown) {
       return databaseErrorOf('sqlite', thrown);
     }
-  }
-
-  async close(): Promise<void> {
-    await this.dataSource.destroy();
   }
 
   private async send(statement: Statement, values: readonly SqlValue[]): Promise<SqlResult<SqlRow>> {

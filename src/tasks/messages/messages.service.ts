@@ -12,6 +12,7 @@ import { authorOf } from '../authorization/author.js';
 import { refuseAgents, TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
 import { refuseEnded } from '../domain/session-state.js';
+import type { ListMessagesInput, SendMessageInput } from '../inputs.js';
 import { given, pageSize } from '../page.js';
 import {
   findByClientMessageId,
@@ -31,12 +32,6 @@ export type Admission = 'sent' | 'queued';
 export interface AdmittedMessage {
   readonly message: MessageView;
   readonly admission: Admission;
-}
-
-export interface ListMessagesInput {
-  readonly cursor?: string;
-  readonly limit?: number;
-  readonly order?: 'asc' | 'desc';
 }
 
 @Injectable()
@@ -83,7 +78,7 @@ export class Messages {
   async admit(
     caller: Caller,
     sessionId: string,
-    input: { readonly content: string; readonly client_message_id?: string },
+    input: SendMessageInput,
     deadline: Deadline,
   ): Promise<AdmittedMessage & { readonly isNew: boolean }> {
     await this.access.session(caller, sessionId, deadline);

@@ -10,8 +10,9 @@ import type { Caller } from '../../identity/caller.js';
 import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
-import { DEFAULT_RESUME, type ResumeSettings } from '../domain/resume-settings.js';
-import { isTerminal, refuseEnded, type SessionState } from '../domain/session-state.js';
+import { DEFAULT_RESUME } from '../domain/resume-settings.js';
+import { isTerminal, refuseEnded } from '../domain/session-state.js';
+import type { CreateSessionInput, UpdateSessionInput } from '../inputs.js';
 import { PendingActions } from '../pending-actions.js';
 import {
   demotePrimarySession,
@@ -51,7 +52,7 @@ export class Sessions {
   async create(
     caller: Caller,
     taskId: string,
-    input: { readonly is_primary?: boolean; readonly resume?: ResumeSettings },
+    input: CreateSessionInput,
     deadline: Deadline,
   ): Promise<CreatedSessionView> {
     await this.access.task(caller, taskId, deadline);
@@ -114,12 +115,7 @@ export class Sessions {
    * Any state may be set from one that is not final; entering a final one expires the open questions in the same
    * transaction. @throws ConflictError when the session has already ended
    */
-  async update(
-    caller: Caller,
-    sessionId: string,
-    input: { readonly state?: SessionState; readonly resume?: ResumeSettings },
-    deadline: Deadline,
-  ): Promise<SessionView> {
+  async update(caller: Caller, sessionId: string, input: UpdateSessionInput, deadline: Deadline): Promise<SessionView> {
     await this.access.session(caller, sessionId, deadline);
     const now = this.clock.now();
     // Expiring runs to its end whatever becomes of the caller's connection.

@@ -11,6 +11,7 @@ import { authorOf } from '../authorization/author.js';
 import { TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
 import { isTerminal, refuseEnded } from '../domain/session-state.js';
+import type { OpenTurnInput } from '../inputs.js';
 import { lockSession, setSessionState } from '../persistence/sessions.repository.js';
 import { completeTurn, findCurrentTurn, findTurn, listTurns } from '../persistence/turns.repository.js';
 import { turnView, type TurnView } from '../views.js';
@@ -32,12 +33,7 @@ export class Turns {
    * Opens the session's next turn at once; it is never queued. A turn that the agent opens itself is not put into
    * its mailbox. @throws ConflictError when the session has ended
    */
-  async open(
-    caller: Caller,
-    sessionId: string,
-    input: { readonly prompt?: string },
-    deadline: Deadline,
-  ): Promise<TurnView> {
+  async open(caller: Caller, sessionId: string, input: OpenTurnInput, deadline: Deadline): Promise<TurnView> {
     await this.access.session(caller, sessionId, deadline);
     const now = this.clock.now();
     const opened = await this.unitOfWork.run('turn.open', deadline, async (tx) => {
