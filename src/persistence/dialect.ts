@@ -76,13 +76,11 @@ const sqlite: Dialect = {
 const postgres: Dialect = {
   engine: 'postgres',
   metadataText: (column, key) => `${column}::jsonb->>'${key}'`,
-  metadataIsNonEmptyText: (column, key) =>
-    `(COALESCE(jsonb_typeof(${column}::jsonb->'${key}'), '') = 'string' AND ${column}::jsonb->>'${key}' <> '')`,
+  // Each `::jsonb` reads the whole document again, so one has to do: only a text's JSON begins with a quotation mark.
+  metadataIsNonEmptyText: (column, key) => `COALESCE((${column}::jsonb->'${key}')::text, '') LIKE '"_%"'`,
   metadataIsId: (column, key) =>
     `CASE WHEN jsonb_typeof(${column}::jsonb->'${key}') = 'string'
-      THEN char_length(${column}::jsonb->>'${key}') BETWEEN 1 AND ${LONGEST_ID}
-        AND strpos(${column}::jsonb->>'${key}', chr(65533)) = 0
-      ELSE FALSE END`,
+      THEN (${column}::jsonb->>'${key}') ~ '^[^\\uFFFD]{1,${LONGEST_ID}}$' ELSE FALSE END`,
   metadataFlag: (column, key) => `COALESCE(${column}::jsonb->>'${key}', '') IN ('1', 'true')`,
   metadataDocument: (column) => column,
   metadataMarkedResponding: (column) => `jsonb_set(${column}::jsonb, '{status}', '"responding"')::text`,

@@ -61,6 +61,8 @@ const anyStatus = usually<unknown>(
   ['', undefined, null, 'rejected', 'cancelled', 'odd', 0, true],
 );
 
+const PENDING: ReadonlySet<unknown> = new Set(['pending', '', undefined, null]);
+
 /** What a row of an odd bundle has that others do not. */
 const anyOddity = fc.record({
   questionId: usually<unknown>(['q1', 'q2'], ['', undefined, 7, null]),
@@ -73,8 +75,7 @@ const anyOddity = fc.record({
 const anyRow = fc.record({
   status: anyStatus,
   createdAt: fc.constantFrom(...INSTANTS),
-  isKeyed: fc.boolean(),
-  anyKey: fc.constantFrom(...INSTANTS),
+  anyKey: fc.constantFrom(null, ...INSTANTS),
   oddity: anyOddity,
 });
 
@@ -89,7 +90,7 @@ const anyBundle = fc.record({
   /** Its rows have that time, as the product writes them. */
   isOfOneTime: fc.boolean(),
   /** Which rows say so in `bundle_created_at`. */
-  keyed: fc.constantFrom('all', 'all', 'some', 'none'),
+  keyed: fc.constantFrom('all', 'all', 'pending', 'none'),
   isOdd: usually([false], [true, true, true]),
   rows: fc.array(anyRow, { minLength: 1, maxLength: 4 }),
 });
@@ -102,10 +103,14 @@ const anyTimes = fc.array(fc.constantFrom(...INSTANTS), {
 
 /**
  * Workspaces, tasks and sessions of every kind with bundles in them that differ in everything that the listing looks
- * at. `bundle_created_at` is what the product wrote, or missing; with `anyKeys` it is whatever.
+ * at. `bundle_created_at` is what the product wrote, or missing in the whole bundle or in rows that were added to it as
+ * resolved ones; with `anyKeys` it is whatever.
  */
 export function anyWorld({ anyKeys = false } = {}): fc.Arbitrary<PlantedRows> {
-  const bundles = fc.array(anyBundle, { minLength: 4, maxLength: 12 });
+  const range = { minLength: 4, maxLength: 12 };
+  const bundles = anyKeys
+    ? fc.array(anyBundle, range)
+    : fc.uniqueArray(anyBundle, { ...range, selector: ({ pendingId }) => JSON.stringify(pendingId) });
   return fc.tuple(bundles, anyTimes).map(([planted, times]) => ({
     ...STATIC,
     messages: planted.flatMap((bundle, number) =>
@@ -121,7 +126,7 @@ export function anyWorld({ anyKeys = false } = {}): fc.Arbitrary<PlantedRows> {
           : { questionId: `q${index}`, index, taskId: '', type: 'clarification_request', elsewhere: undefined };
         const session = elsewhere ?? bundle.session;
         const askedAt = times[PENDING_IDS.indexOf(bundle.pendingId as string)] ?? INSTANTS[0] ?? '';
-        const isKeyed = bundle.keyed === 'all' || (bundle.keyed === 'some' && row.isKeyed);
+        const isKeyed = bundle.keyed === 'all' || (bundle.keyed === 'pending' && PENDING.has(row.status));
         // Ids do not follow times, and a language would order them otherwise than their bytes do.
         const id = `${'mM'[index % 2]}-${number}-${index}`;
         return {
@@ -138,7 +143,7 @@ export function anyWorld({ anyKeys = false } = {}): fc.Arbitrary<PlantedRows> {
             status: row.status,
           }),
           createdAt: bundle.isOfOneTime ? askedAt : row.createdAt,
-          bundleCreatedAt: !isKeyed ? null : anyKeys ? row.anyKey : askedAt,
+          bundleCreatedAt: anyKeys ? row.anyKey : isKeyed ? askedAt : null,
         };
       }),
     ),

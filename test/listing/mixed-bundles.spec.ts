@@ -93,10 +93,19 @@ const CASES: readonly Case[] = [
     statuses: ['pending', 'answered', 'pending'],
   },
   {
-    title: 'the open ones are younger and have no bundle_created_at',
-    changes: { ...each({ createdAt: LATER, bundleCreatedAt: null }), q1: { status: 'cancelled' } },
+    title: 'all but the answered one have no bundle_created_at',
+    changes: { ...each({ bundleCreatedAt: null }), q1: { status: 'cancelled' } },
     createdAt: ASKED,
     statuses: ['cancelled', 'pending', 'pending'],
+  },
+  {
+    title: 'none has bundle_created_at and the answered one is older',
+    changes: {
+      ...each({ bundleCreatedAt: null }),
+      q2: { status: 'answered', createdAt: EARLIER, bundleCreatedAt: null },
+    },
+    createdAt: EARLIER,
+    statuses: ['pending', 'answered', 'pending'],
   },
   { title: 'no status is left', changes: each({ status: undefined }), createdAt: ASKED, statuses: OPEN },
 ];

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { QueryRunner } from 'typeorm';
 import { MIGRATIONS } from '../../migrations/index.js';
 import { isPendingRow } from '../../src/clarification/persistence/active-bundle.predicate.js';
-import { isUnkeyedRow } from '../../src/clarification/persistence/list-active-bundles.query.js';
+import { isMovedRow, isUnkeyedRow } from '../../src/clarification/persistence/list-active-bundles.query.js';
 import { dialectOf, type Engine } from '../../src/persistence/dialect.js';
 import { pendingIdIndexDefinition } from '../../src/persistence/pending-id-index.js';
 
@@ -50,7 +50,11 @@ describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migration
     );
     expect(named(all, 'idx_messages_unkeyed_questions')).toBe(
       'CREATE INDEX IF NOT EXISTS idx_messages_unkeyed_questions ON task_session_messages ' +
-        `(${inIndex}) WHERE ${condition(isUnkeyedRow('m'))}`,
+        `(created_at, ${dialect.bytewise(pendingId)}, id) WHERE ${condition(isUnkeyedRow(dialect, 'm'))}`,
+    );
+    expect(named(all, 'idx_messages_moved_questions')).toBe(
+      'CREATE INDEX IF NOT EXISTS idx_messages_moved_questions ON task_session_messages ' +
+        `(${inIndex}) WHERE ${condition(isMovedRow(dialect, 'm'))}`,
     );
     expect(named(all, 'idx_messages_delivery_intents')).toContain(
       dialect.metadataFlag('metadata', 'response_delivery_pending'),

@@ -9,7 +9,8 @@ export function pendingIdOf(dialect: Dialect, row: string): string {
 
 /** The row is one of the bundle's: the number 5 is not the name '5', though PostgreSQL gives the same text for both. */
 export function isRowOfBundle(dialect: Dialect, row: string, pendingId: string): string {
-  return `${pendingIdOf(dialect, row)} = ${pendingId} AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}`;
+  return `${pendingIdOf(dialect, row)} = ${pendingId}
+    AND ${dialect.metadataIsNonEmptyText(`${row}.metadata`, 'pending_id')}`;
 }
 
 /**
@@ -25,20 +26,24 @@ export function isPendingRow(dialect: Dialect, row: string): string {
 /**
  * THE activeness rule (D4), true for each pending row of an active bundle; a bundle is active when it has one. The row
  * is pending, its session has not ended, its turn is the session's current one, and no row of its bundle has another
- * type, session or turn. `row` is an alias of
- * task_session_messages.
+ * type, session or turn. `row` is an alias of task_session_messages.
  *
  * The claim, the listing, the workflow guard, detach, expire, cancel and every pending-action field ask this and
  * nothing else.
+ *
+ * @param further a condition more, asked only of rows for which all this holds
  */
-export function isActiveBundleRow(dialect: Dialect, row: string): string {
+export function isActiveBundleRow(dialect: Dialect, row: string, further = 'TRUE'): string {
+  // In this order: most pending rows that are not active are superseded ones, and nothing more need be known of those.
   return `${isPendingRow(dialect, row)}
-    AND ${row}.turn_id = ${currentTurnId(dialect, `${row}.task_session_id`)}
-    AND ${isSessionOpen(`${row}.task_session_id`)}
-    AND NOT EXISTS (SELECT 1 FROM task_session_messages odd
-      WHERE ${isRowOfBundle(dialect, 'odd', pendingIdOf(dialect, row))}
-        AND (odd.type <> 'clarification_request' OR odd.task_session_id <> ${row}.task_session_id
-          OR odd.turn_id <> ${row}.turn_id)${dialect.rowByRow})`;
+    AND CASE WHEN ${row}.turn_id = ${currentTurnId(dialect, `${row}.task_session_id`)}
+      THEN ${isSessionOpen(`${row}.task_session_id`)}
+        AND NOT EXISTS (SELECT 1 FROM task_session_messages odd
+          WHERE ${isRowOfBundle(dialect, 'odd', pendingIdOf(dialect, row))}
+            AND (odd.type <> 'clarification_request' OR odd.task_session_id <> ${row}.task_session_id
+              OR odd.turn_id <> ${row}.turn_id)${dialect.rowByRow})
+        AND ${further}
+      ELSE FALSE END`;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Instant } from '../../common/clock.js';
 import type { PagePosition } from '../../common/page-cursor.js';
 import type { Caller } from '../../identity/caller.js';
+import type { Dialect } from '../../persistence/dialect.js';
 import type { SqlExecutor, SqlValue } from '../../persistence/unit-of-work.js';
 import { isVisibleTask } from '../../tasks/persistence/visible-tasks.predicate.js';
 import { inD2Order, readBundleRow, type BundleRow, type StoredRow } from '../domain/bundle.js';
@@ -19,12 +20,16 @@ export interface ListedBundle extends PagePosition {
   readonly rows: readonly BundleRow[];
 }
 
-/**
- * The bundle's place in the walk cannot be taken from this row's `bundle_created_at`: the row was written without it,
- * or its time was changed since. The text of an index's condition.
- */
-export function isUnkeyedRow(row: string): string {
-  return `${row}.type = 'clarification_request' AND (${row}.bundle_created_at IS NULL OR ${row}.bundle_created_at <> ${row}.created_at)`;
+/** A question that was written without `bundle_created_at`. The text of an index's condition. */
+export function isUnkeyedRow(dialect: Dialect, row: string): string {
+  return `${row}.type = 'clarification_request' AND ${row}.bundle_created_at IS NULL
+    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}`;
+}
+
+/** A question whose time was changed since its `bundle_created_at` was written. The text of an index's condition. */
+export function isMovedRow(dialect: Dialect, row: string): string {
+  return `${row}.type = 'clarification_request' AND ${row}.bundle_created_at <> ${row}.created_at
+    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}`;
 }
 
 /** M5 for one row; NULL when neither it nor its session names a task. */
@@ -37,10 +42,16 @@ function taskOf(row: string): string {
  * there is a next page. One statement, so that a page is of one instant; everything that excludes a bundle is inside
  * it, so that LIMIT counts what is returned.
  *
- * An ordered walk: each bundle stands for its first pending row, met in the order of `bundle_created_at` in an index of
- * pending rows alone. The product gives all rows of a bundle one time and writes it there too, so it is D1's value. A
- * bundle with a row of which that is not true, or that has no such value, stands for that row instead and is placed by
- * D1 itself, computed: the column speeds the walk up and decides nothing.
+ * Each bundle is met once, through the one of its rows that stands for it:
+ *
+ *   keyed     its first pending row, in the order of `bundle_created_at`. The product writes all rows of a bundle at
+ *             one time and writes that there too, so it is D1's value, whatever has become of the other rows.
+ *   unkeyed   its first row without that column, of any status, in the order of created_at: rows of another hand. Being
+ *             earlier than the first pending row it is the earliest of all.
+ *   computed  a row whose time was changed: there are few, and their bundles are placed by D1 itself.
+ *
+ * The two walks go by an index in the page's order and end with the page. The column speeds them up and decides
+ * nothing: whatever it holds, no bundle is left out or met twice.
  */
 export async function listActiveBundles(
   sql: SqlExecutor,
@@ -56,51 +67,72 @@ export async function listActiveBundles(
   const after = filter.after && { createdAt: bind(filter.after.createdAt), id: bind(filter.after.id) };
   const limit = bind(filter.limit + 1);
 
-  const bundleId = (row: string): string => dialect.bytewise(pendingIdOf(dialect, row));
+  const ofBundle = (other: string, row: string): string => isRowOfBundle(dialect, other, pendingIdOf(dialect, row));
   const needsOneTask = caller.kind !== 'unscoped' || workspace !== undefined;
-
-  /** No row of the bundle says that it is not listed, or that it is listed by another row than `row`: L16, M5. */
-  const isListedBy = (row: string, anotherStands: string): string =>
-    `NOT EXISTS (SELECT 1 FROM task_session_messages b
-       WHERE ${isRowOfBundle(dialect, 'b', pendingIdOf(dialect, row))}
-         AND (${anotherStands}
-           OR NOT ${dialect.metadataIsNonEmptyText('b.metadata', 'question_id')}
-           OR ${needsOneTask ? `COALESCE(${taskOf('b')}, '') <> COALESCE(${taskOf(row)}, '')` : `${taskOf('b')} IS NULL`})${dialect.rowByRow})`;
+  const tasksDiffer = (row: string): string =>
+    needsOneTask ? `COALESCE(${taskOf('b')}, '') <> COALESCE(${taskOf(row)}, '')` : `${taskOf('b')} IS NULL`;
   const isVisible = (row: string): string =>
     needsOneTask
-      ? `AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = ${taskOf(row)} AND ${visible.sql}
+      ? `EXISTS (SELECT 1 FROM tasks t WHERE t.id = ${taskOf(row)} AND ${visible.sql}
            ${workspace === undefined ? '' : `AND t.workspace_id = ${workspace}`}${dialect.rowByRow})`
-      : '';
-  const isOnPage = (row: string, createdAt: string): string =>
-    [
-      ...(since === undefined ? [] : [`AND ${createdAt} >= ${since}`]),
-      ...(after === undefined ? [] : [`AND (${createdAt}, ${bundleId(row)}) > (${after.createdAt}, ${after.id})`]),
-    ].join(' ');
+      : 'TRUE';
 
-  const isEarlierPending = `(${isPendingRow(dialect, 'b')} AND (b.created_at, b.id) < (m.created_at, m.id))`;
-  const walked = `SELECT ${pendingIdOf(dialect, 'm')} AS bundle_id, m.bundle_created_at AS created_at
-    FROM task_session_messages m
-    WHERE m.bundle_created_at = m.created_at ${isOnPage('m', 'm.bundle_created_at')}
-      AND ${isActiveBundleRow(dialect, 'm')}
-      AND ${isListedBy('m', `(${isUnkeyedRow('b')}) OR ${isEarlierPending}`)}
-      ${isVisible('m')}
-    ORDER BY m.bundle_created_at, ${bundleId('m')} LIMIT ${limit}`;
+  /**
+   * The places of the bundles for which a `row` stands, in the page's order.
+   *
+   * @param anotherStands of a row `b` of the bundle: it stands for it instead
+   * @param condition what else `row` has to be; given what is to be asked last
+   */
+  const places = (
+    row: string,
+    createdAt: string,
+    anotherStands: string,
+    condition: (further: string) => string,
+  ): string => {
+    const bundleId = dialect.bytewise(pendingIdOf(dialect, row));
+    const isListed = `NOT EXISTS (SELECT 1 FROM task_session_messages b WHERE ${ofBundle('b', row)}
+        AND (${anotherStands} OR NOT ${dialect.metadataIsNonEmptyText('b.metadata', 'question_id')}
+          OR ${tasksDiffer(row)})${dialect.rowByRow})
+      AND ${isVisible(row)}`;
+    return `SELECT ${pendingIdOf(dialect, row)} AS bundle_id, ${createdAt} AS created_at
+      FROM task_session_messages ${row}
+      WHERE ${condition(isListed)}
+        ${since === undefined ? '' : `AND ${createdAt} >= ${since}`}
+        ${after === undefined ? '' : `AND (${createdAt}, ${bundleId}) > (${after.createdAt}, ${after.id})`}
+      ORDER BY ${createdAt}, ${bundleId} LIMIT ${limit}`;
+  };
+  const isOfActiveBundle = (row: string, further: string): string =>
+    `CASE WHEN EXISTS (SELECT 1 FROM task_session_messages a
+       WHERE ${ofBundle('a', row)} AND ${isActiveBundleRow(dialect, 'a')}${dialect.rowByRow})
+     THEN ${further} ELSE FALSE END`;
+  const earlierStands = (row: string): string =>
+    `((b.created_at, b.id) < (${row}.created_at, ${row}.id) AND (b.bundle_created_at IS NULL OR (${isPendingRow(dialect, 'b')})))
+      OR (${isMovedRow(dialect, 'b')})`;
 
-  const createdAt = `(SELECT MIN(d.created_at) FROM task_session_messages d WHERE ${isRowOfBundle(dialect, 'd', pendingIdOf(dialect, 'u'))})`;
-  const computed = `SELECT ${pendingIdOf(dialect, 'u')} AS bundle_id, ${createdAt} AS created_at
-    FROM task_session_messages u
-    WHERE ${isUnkeyedRow('u')} AND ${dialect.metadataIsId('u.metadata', 'pending_id')} ${isOnPage('u', createdAt)}
-      AND EXISTS (SELECT 1 FROM task_session_messages m
-        WHERE ${isRowOfBundle(dialect, 'm', pendingIdOf(dialect, 'u'))}
-          AND ${isActiveBundleRow(dialect, 'm')}${dialect.rowByRow})
-      AND ${isListedBy('u', `(${isUnkeyedRow('b')} AND b.id < u.id)`)}
-      ${isVisible('u')}
-    ORDER BY 2, ${bundleId('u')} LIMIT ${limit}`;
-
+  const keyed = places(
+    'm',
+    'm.bundle_created_at',
+    earlierStands('m'),
+    (further) => `m.bundle_created_at = m.created_at AND ${isActiveBundleRow(dialect, 'm', further)}`,
+  );
+  const unkeyed = places(
+    'n',
+    'n.created_at',
+    earlierStands('n'),
+    (further) => `${isUnkeyedRow(dialect, 'n')} AND ${isOfActiveBundle('n', further)}`,
+  );
+  const computed = places(
+    'u',
+    `(SELECT MIN(d.created_at) FROM task_session_messages d WHERE ${ofBundle('d', 'u')})`,
+    `(b.id < u.id AND ${isMovedRow(dialect, 'b')})`,
+    (further) => `${isMovedRow(dialect, 'u')} AND ${isOfActiveBundle('u', further)}`,
+  );
   const { rows } = await sql.query<StoredRow & { bundle_id: string; bundle_created_at: Instant }>(
     `SELECT page.bundle_id, page.created_at AS bundle_created_at, ${storedRowColumns(dialect, 'r')}
      FROM (SELECT bundle_id, created_at FROM (
-         SELECT * FROM (${walked}) AS walked UNION ALL SELECT * FROM (${computed}) AS computed
+         SELECT * FROM (${keyed}) AS keyed
+         UNION ALL SELECT * FROM (${unkeyed}) AS unkeyed
+         UNION ALL SELECT * FROM (${computed}) AS computed
        ) AS places ORDER BY created_at, ${dialect.bytewise('bundle_id')} LIMIT ${limit}) AS page
      ${dialect.joinRowByRow('task_session_messages', 'r', isRowOfBundle(dialect, 'r', 'page.bundle_id'))}
      ORDER BY page.created_at, ${dialect.bytewise('page.bundle_id')}`,

@@ -92,10 +92,8 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'SUPERSEDE',
     says: 'A bundle of an older turn can still be answered.',
     file: 'src/clarification/persistence/active-bundle.predicate.ts',
-    find: `AND \${row}.turn_id = \${currentTurnId(dialect, \`\${row}.task_session_id\`)}
-    AND \${isSessionOpen(\`\${row}.task_session_id\`)}
-    AND NOT EXISTS`,
-    replace: 'AND ${isSessionOpen(`${row}.task_session_id`)}\n    AND NOT EXISTS',
+    find: 'AND CASE WHEN ${row}.turn_id = ${currentTurnId(dialect, `${row}.task_session_id`)}',
+    replace: 'AND CASE WHEN TRUE',
     spec: sessions,
   },
   {
