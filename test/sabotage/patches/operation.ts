@@ -138,8 +138,8 @@ export const OPERATION: readonly Patch[] = [
     rule: 'CREATE-COUNT',
     says: 'A question needs no options.',
     file: 'src/clarification/domain/new-bundle.ts',
-    find: 'export const MIN_OPTIONS = 2;',
-    replace: 'export const MIN_OPTIONS = 0;',
+    find: 'const MIN_OPTIONS = 2;',
+    replace: 'const MIN_OPTIONS = 0;',
     spec: 'test/unit/clarification/new-bundle.spec.ts',
   },
   {
