@@ -234,7 +234,11 @@ describeEachEngine('MCP on the whole product', (engine) => {
     const session = await newSession();
     const agent = await connectMcp(running.url, session.path);
     const outside = await connectMcp(running.url, '/mcp');
-    await expect(callTool(agent, ASK, { questions: QUESTIONS }, { timeout: 50 })).rejects.toThrow('timed out');
+    const asked = expect(callTool(agent, ASK, { questions: QUESTIONS }, { timeout: 2_000 })).rejects.toThrow(
+      'timed out',
+    );
+    await until(() => waiters() === 1);
+    await asked;
     let bundles: { pending_id: string }[] = [];
     await until(async () => {
       bundles = (await callTool(outside, LIST)).value['bundles'] as typeof bundles;
