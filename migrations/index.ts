@@ -1,10 +1,12 @@
 import { CreateCoreTables1764547200000 } from './1764547200000-CreateCoreTables.js';
 import { AddOrderedPendingIdIndex1764547260000 } from './1764547260000-AddOrderedPendingIdIndex.js';
 import { AddOpenBundleIndexes1764547320000 } from './1764547320000-AddOpenBundleIndexes.js';
+import { AddTurnDispatches1764547380000 } from './1764547380000-AddTurnDispatches.js';
 
 /** All migrations in order, listed by hand so that the build cannot silently lose one. */
 export const MIGRATIONS = [
   CreateCoreTables1764547200000,
   AddOrderedPendingIdIndex1764547260000,
   AddOpenBundleIndexes1764547320000,
+  AddTurnDispatches1764547380000,
 ];
