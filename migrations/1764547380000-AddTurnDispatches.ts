@@ -17,13 +17,15 @@ const SQLITE = [
     WHERE COALESCE(CAST(json_extract(metadata, '$.prompt_dispatch_start_event_pending') AS TEXT), '') IN ('1', 'true')`,
 ];
 
+const SQLITE_COLUMNS = `SELECT name FROM pragma_table_info('task_session_turns')`;
+
 const POSTGRES = [
-  `ALTER TABLE task_session_turns ADD COLUMN dispatch TEXT NOT NULL DEFAULT ''
+  `ALTER TABLE task_session_turns ADD COLUMN IF NOT EXISTS dispatch TEXT NOT NULL DEFAULT ''
     CHECK (dispatch IN ('', 'owed', 'settled', 'given_up'))`,
-  `ALTER TABLE task_session_turns ADD COLUMN dispatch_body TEXT`,
-  `ALTER TABLE task_session_turns ADD COLUMN dispatch_attempts INTEGER NOT NULL DEFAULT 0`,
-  `ALTER TABLE task_session_turns ADD COLUMN dispatch_since TIMESTAMPTZ(3)`,
-  `ALTER TABLE task_session_turns ADD COLUMN dispatch_next_at TIMESTAMPTZ(3)`,
+  `ALTER TABLE task_session_turns ADD COLUMN IF NOT EXISTS dispatch_body TEXT`,
+  `ALTER TABLE task_session_turns ADD COLUMN IF NOT EXISTS dispatch_attempts INTEGER NOT NULL DEFAULT 0`,
+  `ALTER TABLE task_session_turns ADD COLUMN IF NOT EXISTS dispatch_since TIMESTAMPTZ(3)`,
+  `ALTER TABLE task_session_turns ADD COLUMN IF NOT EXISTS dispatch_next_at TIMESTAMPTZ(3)`,
   `CREATE INDEX IF NOT EXISTS idx_turns_dispatches ON task_session_turns (dispatch_next_at, id)
     WHERE dispatch = 'owed'`,
   `CREATE INDEX IF NOT EXISTS idx_turns_undelivered ON task_session_turns (task_session_id, id)
@@ -42,8 +44,14 @@ export class AddTurnDispatches1764547380000 implements MigrationInterface {
   readonly name = 'AddTurnDispatches1764547380000';
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const statement of runner.connection.options.type === 'postgres' ? POSTGRES : SQLITE) {
-      await runner.query(statement);
+    const isPostgres = runner.connection.options.type === 'postgres';
+    // SQLite has no ADD COLUMN IF NOT EXISTS.
+    const known = isPostgres
+      ? []
+      : ((await runner.query(SQLITE_COLUMNS)) as { name: string }[]).map(({ name }) => name);
+    for (const statement of isPostgres ? POSTGRES : SQLITE) {
+      const column = /ADD COLUMN (\w+)/.exec(statement)?.[1];
+      if (column === undefined || !known.includes(column)) await runner.query(statement);
     }
   }
 

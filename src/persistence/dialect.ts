@@ -9,6 +9,7 @@ export type MetadataKey =
   | 'response_delivery_pending'
   | 'prompt_dispatch_pending'
   | 'prompt_dispatch_attempted'
+  | 'prompt_dispatch_start_event_pending'
   | 'resumed_from_pending_id';
 
 export type Engine = 'sqlite' | 'postgres';

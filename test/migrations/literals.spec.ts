@@ -11,7 +11,10 @@ async function statements(engine: Engine): Promise<string[]> {
   const said: string[] = [];
   const runner = {
     connection: { options: { type: engine } },
-    query: async (sql: string) => void said.push(sql.replace(/\s+/g, ' ')),
+    query: async (sql: string) => {
+      said.push(sql.replace(/\s+/g, ' '));
+      return [];
+    },
   } as unknown as QueryRunner;
   for (const Migration of MIGRATIONS) await new Migration().up(runner);
   return said;
@@ -59,6 +62,16 @@ describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migration
     expect(named(all, 'idx_messages_delivery_intents')).toContain(
       dialect.metadataFlag('metadata', 'response_delivery_pending'),
     );
+  });
+
+  it('knows a reserved turn, and one to be announced, as the predicates write them', async () => {
+    const all = await statements(engine);
+    for (const [index, key] of [
+      ['idx_turns_reservations', 'prompt_dispatch_pending'],
+      ['idx_turns_unannounced', 'prompt_dispatch_start_event_pending'],
+    ] as const) {
+      expect(named(all, index)).toContain(`WHERE ${dialect.metadataFlag('metadata', key)}`);
+    }
   });
 
   it('gives every id, key and hash a bytewise order on PostgreSQL', async () => {

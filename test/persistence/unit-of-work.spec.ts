@@ -103,12 +103,12 @@ describeEachEngine('the unit of work', (engine) => {
   it('keeps the values of a failed statement out of the error (NO-SECRETS)', async () => {
     const database = await engine.createDatabase();
     await database.sql(INSERT, ['secret-id', 'secret-name', NOW]);
-    const failures = [
-      database.sql(INSERT, ['secret-id', 'secret-name', NOW]),
-      database.sql('SELECT id FROM workspaces WHERE CAST($1 AS TEXT) = no_such_column', ['secret']),
+    const failing: [string, string[]][] = [
+      [INSERT, ['secret-id', 'secret-name', NOW]],
+      ['SELECT id FROM workspaces WHERE CAST($1 AS TEXT) = no_such_column', ['secret']],
     ];
-    for (const failure of failures) {
-      const error = (await failure.catch((caught: unknown) => caught)) as Error;
+    for (const [sql, params] of failing) {
+      const error = (await database.sql(sql, params).catch((caught: unknown) => caught)) as Error;
       expect(error).toBeInstanceOf(DatabaseError);
       expect(JSON.stringify([error, error.message, error.stack, error.cause])).not.toContain('secret');
     }
