@@ -185,6 +185,10 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'BUDGET-COMMIT': 'A commit that has been sent is awaited, whatever the budget says.',
   'CALLER-GONE': 'For a caller that left before the claim no claim is made; leaving after it changes nothing.',
   HEALTH: 'Readiness is true only while requests are admitted and the database is within reach.',
+  METRICS:
+    'Metrics show how answers fare, who waits, what waits for the database and what is owed, and no id is a label.',
+  'PHASE-RECORDS':
+    'Each phase of a response has one record of its outcome and duration, and a spent budget is counted.',
   DOCS: 'The OpenAPI document is complete, with errors and examples, and true of every response.',
   DEMO: 'The demo plays the whole main job and exits 1 when any step fails.',
   CONFIG: 'Each setting has its default, and an invalid one stops the start with a line that names it.',

@@ -64,7 +64,7 @@ export class ClarificationResolver {
     refuseAgents(caller);
     const by: AnsweredBy = { caller, surface: how.surface };
     const deadline = how.deadline.withMessage(UNAVAILABLE);
-    const { bundle, decided } = await this.phases.run('identity', pendingId, by, async () => {
+    const { bundle, decided } = await this.phases.identity(pendingId, by, deadline.startedAt, async () => {
       const authorised = how.authorised ?? (await this.access.authorise(caller, pendingId, deadline));
       const valid = validateOutcome(outcome, authorised.rows);
       return { bundle: authorised, decided: normaliseOutcome(valid, authorised.rows) };
@@ -79,16 +79,14 @@ export class ClarificationResolver {
     now: Instant,
     deadline: Deadline,
   ): Promise<Resolution> {
-    const claim = await this.phases.run(
-      'claim',
-      bundle.pendingId,
-      by,
-      () => this.claim(bundle, decided, now, deadline),
-      (result) => (result.kind === 'claimed' ? 'ok' : 'lost'),
-    );
-    if (claim.kind === 'lost') return this.tellLoser(bundle.pendingId, deadline);
+    const claim = await this.phases.claim(bundle.pendingId, by, async () => {
+      const result = await this.claim(bundle, decided, now, deadline);
+      if (result.kind === 'claimed') return result;
+      return { kind: 'lost', resolution: await this.tellLoser(bundle.pendingId, deadline) } as const;
+    });
+    if (claim.kind === 'lost') return claim.resolution;
     const claimed = claim.bundle;
-    await this.phases.run('delivery', claimed.pendingId, by, () => this.delivery.deliver(claimed, by));
+    await this.phases.delivery(claimed, by, () => this.delivery.deliver(claimed, by));
     return { claimed: true, delivered: true, status: claimed.status, response: claimed.response };
   }
 

@@ -11,7 +11,11 @@ import { OutcomeDelivery } from './delivery/outcome-delivery.js';
 import { WaiterRegistry } from './delivery/waiter-registry.js';
 import { BundleAccessPolicy } from './http/bundle-access.policy.js';
 import { ClarificationController } from './http/clarification.controller.js';
+import { RefusedResponses } from './http/refused-responses.js';
 import { RestWait } from './http/rest-wait.js';
+import { BundleMetrics } from './bundle-metrics.js';
+import { RecoveryMetrics } from './delivery/recovery-metrics.js';
+import { ResponseMetrics } from './response-metrics.js';
 import { ResponsePhases } from './response-phases.js';
 
 @Module({
@@ -20,6 +24,7 @@ import { ResponsePhases } from './response-phases.js';
   providers: [
     BundleAccess,
     BundleAccessPolicy,
+    BundleMetrics,
     BundleWait,
     ClarificationListing,
     ClarificationPortAdapter,
@@ -27,6 +32,9 @@ import { ResponsePhases } from './response-phases.js';
     ClarificationResolver,
     IntentRecovery,
     OutcomeDelivery,
+    RecoveryMetrics,
+    RefusedResponses,
+    ResponseMetrics,
     ResponsePhases,
     RestWait,
     WaiterRegistry,

@@ -17,29 +17,30 @@ export class Deadline {
     private readonly expiresAt: number,
     private readonly callerGone: AbortSignal | undefined,
     private readonly message: string,
+    /** When the budget began, on the monotonic clock. */
+    readonly startedAt: number,
   ) {}
 
   static after(milliseconds: number, options: { callerGone?: AbortSignal; message?: string } = {}): Deadline {
-    return new Deadline(
-      performance.now() + milliseconds,
-      options.callerGone,
-      options.message ?? 'the service is temporarily unavailable; send the same request again',
-    );
+    const now = performance.now();
+    const message = options.message ?? 'the service is temporarily unavailable; send the same request again';
+    return new Deadline(now + milliseconds, options.callerGone, message, now);
   }
 
   /** The same budget, failing with another sentence. */
   withMessage(message: string): Deadline {
-    return new Deadline(this.expiresAt, this.callerGone, message);
+    return new Deadline(this.expiresAt, this.callerGone, message, this.startedAt);
   }
 
-  /** So many milliseconds from now, for the same caller and with the same sentence. */
+  /** The same budget with so many milliseconds left, as if it had begun that much later. */
   withMilliseconds(milliseconds: number): Deadline {
-    return new Deadline(performance.now() + milliseconds, this.callerGone, this.message);
+    const expiresAt = performance.now() + milliseconds;
+    return new Deadline(expiresAt, this.callerGone, this.message, expiresAt - (this.expiresAt - this.startedAt));
   }
 
   /** The same budget for work that runs to its end whatever becomes of the caller's connection. */
   withoutCaller(): Deadline {
-    return new Deadline(this.expiresAt, undefined, this.message);
+    return new Deadline(this.expiresAt, undefined, this.message, this.startedAt);
   }
 
   /** Milliseconds left, a whole number, never below 0. */

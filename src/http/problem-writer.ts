@@ -5,12 +5,22 @@ import { Log } from '../observability/log.js';
 import type { PipelineRequest } from './pipeline-request.js';
 import { toProblem } from './problem.js';
 
+type RefusalObserver = (error: unknown, request: PipelineRequest) => void;
+
 /** Answers with an error, and logs it if it is ours: the one place where REST errors are told and logged. */
 @Injectable()
 export class ProblemWriter {
+  private readonly observers: RefusalObserver[] = [];
+
   constructor(private readonly log: Log) {}
 
+  /** Tells a feature of every request that fails, wherever it does: in the pipeline, a guard or its handler. */
+  observe(observer: RefusalObserver): void {
+    this.observers.push(observer);
+  }
+
   write(error: unknown, request: PipelineRequest, response: Response): void {
+    for (const observe of this.observers) observe(error, request);
     if (error instanceof CallerGoneError) {
       response.destroy();
       return;

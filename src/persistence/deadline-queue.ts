@@ -1,4 +1,5 @@
 import type { Deadline } from '../common/deadline.js';
+import { UNWATCHED, type WaitBegins } from './database-waits.js';
 
 interface Waiting {
   readonly start: () => void;
@@ -14,13 +15,17 @@ export class DeadlineQueue {
   private closed = false;
   private idle: (() => void)[] = [];
 
+  constructor(private readonly waitBegins: WaitBegins = UNWATCHED) {}
+
   /** @throws TemporarilyUnavailableError when its turn did not come in time, or the queue is closed */
   run<T>(deadline: Deadline, task: () => Promise<T>): Promise<T> {
     if (this.closed) return Promise.reject(deadline.expiry());
+    const waitEnds = this.waitBegins();
     return new Promise<T>((resolve, reject) => {
       const entry: Waiting = {
         start: () => {
           clearTimeout(timer);
+          waitEnds();
           this.running = true;
           // The caller may have gone while it waited.
           void this.perform(deadline, task)
@@ -30,6 +35,7 @@ export class DeadlineQueue {
       };
       const timer = setTimeout(() => {
         this.waiting.delete(entry);
+        waitEnds();
         reject(deadline.expiry());
       }, deadline.remainingMs);
       if (this.running) this.waiting.add(entry);

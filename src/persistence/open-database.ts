@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { StartupError } from '../common/startup-error.js';
+import type { DatabaseUse, WaitBegins } from './database-waits.js';
 import type { DatabaseUrl } from './database-url.js';
 import { databaseErrorOf } from './db-error.js';
 import { migrate } from './migrate.js';
@@ -20,6 +21,8 @@ export interface DatabaseSettings {
   readonly boundMs: number;
   /** Default true. False opens the database as it is, for tests of the migrations. */
   readonly migrate?: boolean;
+  /** To be told of waits for a connection. */
+  readonly waits?: { of(use: DatabaseUse): WaitBegins };
 }
 
 /** An open, migrated database. */
@@ -58,8 +61,8 @@ async function openSqlite(name: string, settings: DatabaseSettings): Promise<Dat
     await setBusyTimeout(writer, BUSY_SLICE_MS);
     return openSqliteReader(file, BUSY_SLICE_MS);
   });
-  const unitOfWork = new SqliteUnitOfWork(new SqliteConnection(writer));
-  const reads = new SqliteReader(new SqliteConnection(reader));
+  const unitOfWork = new SqliteUnitOfWork(new SqliteConnection(writer), settings.waits?.of('write'));
+  const reads = new SqliteReader(new SqliteConnection(reader), settings.waits?.of('read'));
   return {
     unitOfWork,
     reader: reads,
@@ -79,8 +82,8 @@ async function openPostgres(connectionString: string, settings: DatabaseSettings
     if (settings.migrate !== false) await migrate(writer, 'postgres');
     return openPostgresReader(pool);
   });
-  const unitOfWork = new PostgresUnitOfWork(writer);
-  const reads = new PostgresReader(reader);
+  const unitOfWork = new PostgresUnitOfWork(writer, settings.waits?.of('write'));
+  const reads = new PostgresReader(reader, settings.waits?.of('read'));
   return {
     unitOfWork,
     reader: reads,

@@ -2,6 +2,7 @@ import { Inject, Module } from '@nestjs/common';
 import type { DynamicModule, OnApplicationShutdown } from '@nestjs/common';
 import { StartupError } from '../common/startup-error.js';
 import { Env } from '../config/env.js';
+import { DatabaseWaitMetrics } from './database-wait-metrics.js';
 import { parseDatabaseUrl, type DatabaseUrl } from './database-url.js';
 import { acquireInstanceLock } from './acquire-instance-lock.js';
 import type { InstanceLock } from './instance-lock.js';
@@ -24,7 +25,11 @@ export class ServerDatabase {
   ) {}
 
   /** @throws StartupError */
-  static async open(env: Env, onLockLost: (error: StartupError) => void): Promise<ServerDatabase> {
+  static async open(
+    env: Env,
+    waits: DatabaseWaitMetrics,
+    onLockLost: (error: StartupError) => void,
+  ): Promise<ServerDatabase> {
     const url = databaseUrlOf(env);
     const lock = await acquireInstanceLock(url, onLockLost);
     try {
@@ -32,6 +37,7 @@ export class ServerDatabase {
         url,
         poolSize: env.poolSize,
         boundMs: Math.max(env.preClaimBudgetMs, env.deliveryBudgetMs),
+        waits,
       });
       return new ServerDatabase(lock, database);
     } catch (error) {
@@ -65,7 +71,12 @@ export class PersistenceModule implements OnApplicationShutdown {
       module: PersistenceModule,
       global: true,
       providers: [
-        { provide: ServerDatabase, inject: [Env], useFactory: (env: Env) => ServerDatabase.open(env, onLockLost) },
+        DatabaseWaitMetrics,
+        {
+          provide: ServerDatabase,
+          inject: [Env, DatabaseWaitMetrics],
+          useFactory: (env: Env, waits: DatabaseWaitMetrics) => ServerDatabase.open(env, waits, onLockLost),
+        },
         { provide: UnitOfWork, inject: [ServerDatabase], useFactory: ({ unitOfWork }: ServerDatabase) => unitOfWork },
         { provide: Reader, inject: [ServerDatabase], useFactory: ({ reader }: ServerDatabase) => reader },
       ],

@@ -10,6 +10,7 @@ import { WorkspacesController } from './http/workspaces.controller.js';
 import { Mailbox } from './mailbox/mailbox.service.js';
 import { Messages } from './messages/messages.service.js';
 import { PendingActions } from './pending-actions.js';
+import { DispatchMetrics } from './resume/dispatch-metrics.js';
 import { Sessions } from './sessions/sessions.service.js';
 import { Tasks } from './tasks.service.js';
 import { Turns } from './turns/turns.service.js';
@@ -21,6 +22,7 @@ import { Workspaces } from './workspaces.service.js';
   controllers: [WorkspacesController, TasksController, SessionsController, MessagesController],
   providers: [
     Clarifications,
+    DispatchMetrics,
     Mailbox,
     Messages,
     PendingActions,

@@ -1,8 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Deadline } from '../../src/common/deadline.js';
 import { TemporarilyUnavailableError } from '../../src/common/domain-error.js';
-import type { Dialect } from '../../src/persistence/dialect.js';
-import { Reader, type SqlResult, type SqlValue, type UnitOfWork } from '../../src/persistence/unit-of-work.js';
+import type { UnitOfWork } from '../../src/persistence/unit-of-work.js';
 import { startApp, type RunningApp } from '../support/app.js';
 import { McpCaller, RestCaller, type Heard } from '../support/callers.js';
 import { endChildren } from '../support/child.js';
@@ -12,6 +10,7 @@ import { answersTo, makeEstate, type Estate } from '../support/estate.js';
 import { questionOf } from '../support/question.js';
 import { holdAllWrites, holdForeignLock, holdTable, type ForeignLock } from '../support/foreign-lock.js';
 import { postgresActivity } from '../support/postgres-activity.js';
+import { readerWith } from '../support/reader-with.js';
 import { Stage } from '../support/stage.js';
 import { until } from '../support/until.js';
 import { ROUTES } from './matrix.js';
@@ -248,7 +247,10 @@ describeEachEngine('BUDGET', (engine) => {
         const isAsked = (sql: string) => sql.includes('task_session_messages odd');
         const { rest, mcp } = await start(60_000, {
           wrap: (unitOfWork) => failing(unitOfWork, isAsked, error),
-          wrapReader: (reader) => new FailingReader(reader, isAsked, error),
+          wrapReader: (reader) =>
+            readerWith(reader, (sql) => {
+              if (isAsked(sql)) throw error;
+            }),
         });
         const before = await dumpOf(database);
         const refused = [
@@ -298,28 +300,6 @@ describeEngine('postgres', 'BUDGET', (engine) => {
     }
   });
 });
-
-class FailingReader extends Reader {
-  readonly dialect: Dialect;
-
-  constructor(
-    private readonly inner: Reader,
-    private readonly fails: (sql: string) => boolean,
-    private readonly error: Error,
-  ) {
-    super();
-    this.dialect = inner.dialect;
-  }
-
-  override async query<Row>(
-    deadline: Deadline,
-    sql: string,
-    params: readonly SqlValue[] = [],
-  ): Promise<SqlResult<Row>> {
-    if (this.fails(sql)) throw this.error;
-    return this.inner.query<Row>(deadline, sql, params);
-  }
-}
 
 function failing(inner: UnitOfWork, fails: (sql: string) => boolean, error: Error): UnitOfWork {
   const run: UnitOfWork['run'] = (name, deadline, work) =>

@@ -13,6 +13,7 @@ import { IntentRecovery } from '../../src/clarification/delivery/intent-recovery
 import { OutcomeDelivery } from '../../src/clarification/delivery/outcome-delivery.js';
 import { RestWait } from '../../src/clarification/http/rest-wait.js';
 import { WaiterRegistry } from '../../src/clarification/delivery/waiter-registry.js';
+import { ResponseMetrics } from '../../src/clarification/response-metrics.js';
 import { ResponsePhases } from '../../src/clarification/response-phases.js';
 import { Log } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/metrics.js';
@@ -58,7 +59,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
   const waiters = new WaiterRegistry(events);
   const bundles = new BundleAccess(reader, access);
   const delivery = new OutcomeDelivery(unitOfWork, clock, waiters, clarifications, events, env, log);
-  const phases = new ResponsePhases(log, new Metrics(), unitOfWork);
+  const phases = new ResponsePhases(log, new ResponseMetrics(new Metrics()), unitOfWork);
   const wait = new BundleWait(bundles, unitOfWork, reader, clock, waiters, delivery, events, env, log);
   return {
     env,

@@ -72,6 +72,12 @@ export class WaiterRegistry {
     return size;
   }
 
+  countByRole(): Record<WaiterRole, number> {
+    const counts = { agent: 0, observer: 0 };
+    for (const waiters of this.waiters.values()) for (const { role } of waiters) counts[role] += 1;
+    return counts;
+  }
+
   register(waiter: Waiter): void {
     const { pendingId, sessionId, role } = waiter;
     addTo(this.waiters, pendingId, waiter);

@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
 import type { Deadline } from '../../common/deadline.js';
+import { UNWATCHED, type WaitBegins } from '../database-waits.js';
 import { RolledBackError } from '../db-error.js';
 import { dialectOf } from '../dialect.js';
 import { InFlight } from '../in-flight.js';
@@ -15,7 +16,10 @@ export class PostgresReader extends Reader {
   readonly dialect = dialectOf('postgres');
   private readonly inFlight = new InFlight();
 
-  constructor(private readonly dataSource: DataSource) {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly waitBegins: WaitBegins = UNWATCHED,
+  ) {
     super();
   }
 
@@ -29,7 +33,7 @@ export class PostgresReader extends Reader {
     return this.inFlight.track(deadline, async () => {
       for (;;) {
         deadline.throwIfOver();
-        const session = await PostgresSession.borrow(this.dataSource, deadline);
+        const session = await PostgresSession.borrow(this.dataSource, deadline, this.waitBegins);
         try {
           deadline.throwIfOver();
           const result = await session.execute(statement, params, deadline);

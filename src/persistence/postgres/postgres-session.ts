@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { Deadline } from '../../common/deadline.js';
+import type { WaitBegins } from '../database-waits.js';
 import { databaseErrorOf, type DatabaseError } from '../db-error.js';
 import { succeedsWithin } from '../succeeds-within.js';
 import type { Statement } from '../statement.js';
@@ -25,7 +26,8 @@ export class PostgresSession {
   ) {}
 
   /** @throws TemporarilyUnavailableError when none is free, or can be made, in time */
-  static async borrow(dataSource: DataSource, deadline: Deadline): Promise<PostgresSession> {
+  static async borrow(dataSource: DataSource, deadline: Deadline, waitBegins: WaitBegins): Promise<PostgresSession> {
+    const waitEnds = waitBegins();
     const runner = dataSource.createQueryRunner();
     const connecting = runner.connect() as Promise<Client>;
     const lent = await inTime(deadline, connecting, () => {
@@ -34,7 +36,7 @@ export class PostgresSession {
         () => runner.release(),
         () => undefined,
       );
-    });
+    }).finally(waitEnds);
     return new PostgresSession(runner, lent);
   }
 

@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
 import type { Deadline } from '../../common/deadline.js';
+import { UNWATCHED, type WaitBegins } from '../database-waits.js';
 import { RolledBackError } from '../db-error.js';
 import { dialectOf } from '../dialect.js';
 import { InFlight } from '../in-flight.js';
@@ -16,7 +17,10 @@ export class PostgresUnitOfWork extends UnitOfWork {
   readonly dialect = dialectOf('postgres');
   private readonly inFlight = new InFlight();
 
-  constructor(private readonly dataSource: DataSource) {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly waitBegins: WaitBegins = UNWATCHED,
+  ) {
     super();
   }
 
@@ -40,7 +44,7 @@ export class PostgresUnitOfWork extends UnitOfWork {
 
   private async once<T>(deadline: Deadline, work: (tx: Tx) => Promise<T>): Promise<T> {
     deadline.throwIfOver();
-    const session = await PostgresSession.borrow(this.dataSource, deadline);
+    const session = await PostgresSession.borrow(this.dataSource, deadline, this.waitBegins);
     try {
       deadline.throwIfOver();
       await session.command(begin(deadline.remainingMs), deadline);

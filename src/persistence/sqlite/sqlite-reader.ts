@@ -1,5 +1,6 @@
 import type { Deadline } from '../../common/deadline.js';
 import { RolledBackError } from '../db-error.js';
+import type { WaitBegins } from '../database-waits.js';
 import { DeadlineQueue } from '../deadline-queue.js';
 import { dialectOf } from '../dialect.js';
 import { checkValues, statementOf } from '../statement.js';
@@ -9,10 +10,14 @@ import type { SqliteConnection } from './sqlite-connection.js';
 /** Reads on a connection of its own, so that it sees only what has been committed; opened read-only. */
 export class SqliteReader extends Reader {
   readonly dialect = dialectOf('sqlite');
-  private readonly queue = new DeadlineQueue();
+  private readonly queue: DeadlineQueue;
 
-  constructor(private readonly connection: SqliteConnection) {
+  constructor(
+    private readonly connection: SqliteConnection,
+    waitBegins?: WaitBegins,
+  ) {
     super();
+    this.queue = new DeadlineQueue(waitBegins);
   }
 
   async query<Row = SqlRow>(

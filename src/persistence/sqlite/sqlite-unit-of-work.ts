@@ -1,5 +1,6 @@
 import type { Deadline } from '../../common/deadline.js';
 import { RolledBackError } from '../db-error.js';
+import type { WaitBegins } from '../database-waits.js';
 import { DeadlineQueue } from '../deadline-queue.js';
 import { dialectOf } from '../dialect.js';
 import { OpenTx } from '../open-tx.js';
@@ -13,11 +14,15 @@ import type { SqliteConnection } from './sqlite-connection.js';
  */
 export class SqliteUnitOfWork extends UnitOfWork {
   readonly dialect = dialectOf('sqlite');
-  private readonly queue = new DeadlineQueue();
+  private readonly queue: DeadlineQueue;
 
   /** @param connection its `busy_timeout` is the length of one slice: a busy wait cannot be interrupted */
-  constructor(private readonly connection: SqliteConnection) {
+  constructor(
+    private readonly connection: SqliteConnection,
+    waitBegins?: WaitBegins,
+  ) {
     super();
+    this.queue = new DeadlineQueue(waitBegins);
   }
 
   async run<T>(_name: string, deadline: Deadline, work: (tx: Tx) => Promise<T>): Promise<T> {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Log } from '../../../src/observability/log.js';
 import type { LogLevel } from '../../../src/observability/log.js';
-import { Metrics } from '../../../src/observability/metrics.js';
 import { NestLog } from '../../../src/observability/nest-log.js';
 import { runInRequest } from '../../../src/observability/request-context.js';
 
@@ -94,17 +93,5 @@ describe('NestLog', () => {
     nest.error(new Error('no database'), undefined, 'ExceptionHandler');
     nest.warn('careful', 'Something');
     expect(records().map((record) => record['event'])).toEqual(['nest.warning']);
-  });
-});
-
-describe('Metrics', () => {
-  it('shows the process metrics and a time-out counter labelled by phase only, from the start', async () => {
-    const metrics = new Metrics();
-    metrics.responseTimedOut('claim');
-    const text = await metrics.registry.metrics();
-    expect(text).toContain('process_resident_memory_bytes ');
-    expect(text).toContain('clarification_response_timeout_total{phase="identity"} 0');
-    expect(text).toContain('clarification_response_timeout_total{phase="claim"} 1');
-    expect(text).toContain('clarification_response_timeout_total{phase="delivery"} 0');
   });
 });
