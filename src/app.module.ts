@@ -9,6 +9,7 @@ import { IdentityModule } from './identity/identity.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PersistenceModule } from './persistence/persistence.module.js';
+import { StreamModule } from './stream/stream.module.js';
 import { TasksModule } from './tasks/tasks.module.js';
 
 /** The composition root: the only file that knows every module. */
@@ -27,6 +28,7 @@ export class AppModule {
         TasksModule,
         ClarificationModule,
         McpModule,
+        StreamModule,
       ],
     };
   }

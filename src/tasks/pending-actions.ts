@@ -34,6 +34,10 @@ export class PendingActionsSnapshot {
 export class PendingActions implements OnApplicationBootstrap {
   private epoch = 0;
   private sequence = 0;
+  private announce: (epoch: number) => void = () => undefined;
+
+  /** Resolves with the epoch of this start, once it is allocated. */
+  readonly started = new Promise<number>((resolve) => (this.announce = resolve));
 
   constructor(
     private readonly clarifications: Clarifications,
@@ -45,12 +49,21 @@ export class PendingActions implements OnApplicationBootstrap {
     this.epoch = await this.unitOfWork.run('server.start', Deadline.after(ALLOCATION_BUDGET_MS), (tx) =>
       allocateEpoch(tx, this.clock.now()),
     );
+    this.announce(this.epoch);
   }
 
-  async ofTasks(sql: SqlExecutor, taskIds: readonly string[]): Promise<PendingActionsSnapshot> {
-    // Numbered before the read: what a later number shows is never older than that number's own read.
+  /** The number of a look that is about to be made. */
+  nextRevision(): PendingActionRevision {
     this.sequence += 1;
-    const revision = { epoch: this.epoch, sequence: this.sequence };
+    return { epoch: this.epoch, sequence: this.sequence };
+  }
+
+  /** @param revision numbered before the read: what a later number shows is never older than that number's own read */
+  async ofTasks(
+    sql: SqlExecutor,
+    taskIds: readonly string[],
+    revision = this.nextRevision(),
+  ): Promise<PendingActionsSnapshot> {
     return new PendingActionsSnapshot(await this.clarifications.port.sessionsWithActiveBundle(sql, taskIds), revision);
   }
 }

@@ -33,6 +33,6 @@ import { Workspaces } from './workspaces.service.js';
     Turns,
     Workspaces,
   ],
-  exports: [Clarifications, Messages, TaskAccess, Tasks, Workspaces],
+  exports: [Clarifications, Messages, PendingActions, TaskAccess, Tasks, Workspaces],
 })
 export class TasksModule {}

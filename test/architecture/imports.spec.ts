@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   health: ['common', 'config', 'http', 'observability', 'persistence'],
   tasks: ['common', 'config', 'events', 'http', 'identity', 'observability', 'persistence'],
   clarification: ['common', 'config', 'events', 'http', 'identity', 'observability', 'persistence', 'tasks'],
+  stream: ['common', 'events', 'http', 'identity', 'observability', 'persistence', 'tasks'],
   mcp: ['clarification', 'common', 'config', 'http', 'identity', 'observability', 'tasks'],
   cli: ['common', 'config', 'identity', 'persistence'],
   demo: ['clarification', 'config', 'tasks'],
@@ -32,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'mcp',
     'observability',
     'persistence',
+    'stream',
     'tasks',
   ],
 };

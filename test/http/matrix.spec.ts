@@ -4,6 +4,7 @@ import { startApp, type RunningApp } from '../support/app.js';
 import { McpCaller, RestCaller, type Heard } from '../support/callers.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
 import { makeEstate, type Estate } from '../support/estate.js';
+import { EventClient } from '../support/event-client.js';
 import {
   CALLERS,
   ROUTES,
@@ -144,12 +145,23 @@ async function visit(row: RouteRow, name: CallerName, estate: Estate, town: Town
   const [method = ''] = row.route.split(' ');
   const { path, body } = row.call(estate);
   const token = tokenOf(name, estate, town);
+  if (row.streams === true) return openStream(town.app.url, path, token);
   const answer = await (path.startsWith('/mcp')
     ? mcpRequest(town.app.url, method, path, body, token)
     : new RestCaller(town.app.url, token).send(method, path, body));
   assertShown(row, name, estate, answer.text);
   const code = path.startsWith('/mcp') && answer.status === 400 ? undefined : answer.json?.code;
   return typeof code === 'string' ? `${answer.status} ${code}` : String(answer.status);
+}
+
+async function openStream(url: string, path: string, token: string | undefined): Promise<Verdict> {
+  const stream = await EventClient.open(url, { path, ...(token !== undefined && { token }) });
+  if (stream.isStream) {
+    await stream.close();
+    return String(stream.status);
+  }
+  await stream.end();
+  return `${stream.status} ${(JSON.parse(stream.body) as { code: string }).code}`;
 }
 
 async function mcpRequest(

@@ -34,6 +34,8 @@ export interface RouteRow {
   readonly whileOff?: Partial<Verdicts>;
   /** Done by the owner before the call. */
   readonly before?: { readonly method: string; readonly call: (estate: Estate) => Call; readonly gives: 'turnId' };
+  /** Its success does not end by itself. */
+  readonly streams?: true;
   /** Which answers tell of the estate: a list holds what its reader may see and nothing else. */
   readonly shows?: keyof Estate;
 }
@@ -239,6 +241,13 @@ export const ROUTES: readonly RouteRow[] = [
     route: 'POST /api/v1/clarification/{id}/cancel',
     call: (estate) => ({ path: `${bundle(estate)}/cancel` }),
     verdicts: usersAndItsAgent('200'),
+  },
+
+  {
+    route: 'GET /api/v1/events',
+    call: () => ({ path: '/api/v1/events' }),
+    verdicts: { ...everybody('200'), noToken: UNAUTHORIZED },
+    streams: true,
   },
 
   { route: 'POST /mcp', call: () => ({ path: '/mcp', body: INITIALIZE }), verdicts: users('200', '200') },

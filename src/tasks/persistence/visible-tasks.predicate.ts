@@ -19,6 +19,26 @@ export function isVisibleTask(caller: Caller, task: string, next: number): Bound
   );
 }
 
+/** Where a task is, as the rule looks at it. */
+export interface TaskHome {
+  /** `''` when it is in none. */
+  readonly workspaceId: string;
+  /** Null when the workspace does not exist. */
+  readonly ownerId: string | null;
+}
+
+/** The same rule for a task that has been read; a test holds the two against each other. */
+export function isVisibleHome(caller: Caller, { workspaceId, ownerId }: TaskHome): boolean {
+  switch (caller.kind) {
+    case 'unscoped':
+      return true;
+    case 'agent':
+      return false;
+    case 'user':
+      return workspaceId === '' || ownerId === null || ownerId === '' || ownerId === caller.userId;
+  }
+}
+
 /** The same rule for `workspace`, an alias of workspaces. */
 export function isVisibleWorkspace(caller: Caller, workspace: string, next: number): BoundPredicate {
   return visibleTo(caller, `${workspace}.owner_id IN ('', $${next})`);
