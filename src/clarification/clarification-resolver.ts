@@ -124,8 +124,7 @@ export class ClarificationResolver {
         if (committed !== undefined) return { kind: 'claimed', bundle: committed };
         break;
       } catch (error) {
-        const isAway = error instanceof TemporarilyUnavailableError || error instanceof CommitOutcomeUnknownError;
-        if (!isAway) throw error;
+        if (!(error instanceof TemporarilyUnavailableError)) throw error;
         if (budget.remainingMs <= PAUSE_MS) break;
         await pause(PAUSE_MS);
       }

@@ -80,7 +80,10 @@ export class TooManyRequestsError extends DomainError {
   }
 }
 
-/** Nothing was changed and the same request may be sent again after `retryAfterSeconds`. */
+/**
+ * The same request may be sent again after `retryAfterSeconds`. Nothing was changed, unless the database was lost while it
+ * confirmed.
+ */
 export class TemporarilyUnavailableError extends DomainError {
   readonly code = 'temporarily_unavailable';
   readonly retryAfterSeconds: number = 1;

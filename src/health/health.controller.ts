@@ -5,7 +5,6 @@ import { Type } from 'typebox';
 import { Deadline } from '../common/deadline.js';
 import { TemporarilyUnavailableError } from '../common/domain-error.js';
 import { Contract } from '../http/contract.js';
-import { ping } from '../persistence/ping.js';
 import { Reader } from '../persistence/unit-of-work.js';
 import { Readiness } from './readiness.js';
 
@@ -58,7 +57,7 @@ export class HealthController {
   }
 
   private database() {
-    return this.indicators.check('database').attempt(() => ping(this.reader, Deadline.after(PING_MS)));
+    return this.indicators.check('database').attempt(() => this.reader.ping(Deadline.after(PING_MS)));
   }
 }
 

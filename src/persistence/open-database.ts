@@ -7,6 +7,7 @@ import { migrate } from './migrate.js';
 import { openPostgresReader, openPostgresWriter } from './postgres/postgres-data-sources.js';
 import { PostgresReader } from './postgres/postgres-reader.js';
 import { PostgresUnitOfWork } from './postgres/postgres-unit-of-work.js';
+import { DataFile } from './sqlite/data-file.js';
 import { SqliteConnection } from './sqlite/sqlite-connection.js';
 import { ensureDataFile, openSqliteReader, openSqliteWriter, setBusyTimeout } from './sqlite/sqlite-data-sources.js';
 import { SqliteReader } from './sqlite/sqlite-reader.js';
@@ -62,7 +63,7 @@ async function openSqlite(name: string, settings: DatabaseSettings): Promise<Dat
     return openSqliteReader(file, BUSY_SLICE_MS);
   });
   const unitOfWork = new SqliteUnitOfWork(new SqliteConnection(writer), settings.waits?.of('write'));
-  const reads = new SqliteReader(new SqliteConnection(reader), settings.waits?.of('read'));
+  const reads = new SqliteReader(new SqliteConnection(reader), await DataFile.at(file), settings.waits?.of('read'));
   return {
     unitOfWork,
     reader: reads,

@@ -1,4 +1,5 @@
 import type { Deadline } from '../common/deadline.js';
+import { TemporarilyUnavailableError } from '../common/domain-error.js';
 import type { Dialect } from './dialect.js';
 
 /** What may be bound to a statement. Times are {@link Instant} strings, booleans are 0 and 1. */
@@ -52,16 +53,23 @@ export abstract class Reader {
   /** @throws TemporarilyUnavailableError when the deadline passed or the database was out of reach */
   abstract query<Row = SqlRow>(deadline: Deadline, sql: string, params?: readonly SqlValue[]): Promise<SqlResult<Row>>;
 
+  /** Resolves when the database is within reach. @throws when it is not, within the deadline */
+  async ping(deadline: Deadline): Promise<void> {
+    await this.query(deadline, 'SELECT 1');
+  }
+
   /** The same reads behind the interface that transactions have, for queries that serve both. */
   within(deadline: Deadline): SqlExecutor {
     return { dialect: this.dialect, query: (sql, params) => this.query(deadline, sql, params) };
   }
 }
 
-/** COMMIT was sent and no reply came: only the rows can tell whether it happened (R4a). */
-export class CommitOutcomeUnknownError extends Error {
+/**
+ * COMMIT was sent and no reply came: only the rows can tell whether it happened (R4a). To a caller whom nobody asks them
+ * for it is a database that is away, like one that was lost earlier.
+ */
+export class CommitOutcomeUnknownError extends TemporarilyUnavailableError {
   constructor(options: { cause: unknown }) {
-    super('the outcome of a commit is unknown', options);
-    this.name = 'CommitOutcomeUnknownError';
+    super('the connection to the database was lost before it had confirmed; send the same request again', options);
   }
 }

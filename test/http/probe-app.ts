@@ -224,7 +224,7 @@ export async function startProbeApp(options: ProbeOptions = {}): Promise<ProbeAp
   @Module({
     providers: [
       { provide: Authenticator, useValue: fakeAuthenticator(env.authMode) },
-      { provide: Reader, useValue: { query: () => database.ping().then(() => ({ rows: [], affected: 0 })) } },
+      { provide: Reader, useValue: { ping: () => database.ping() } },
     ],
     exports: [Authenticator, Reader],
   })

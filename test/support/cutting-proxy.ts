@@ -7,6 +7,9 @@ export interface CuttingProxy {
   readonly url: string;
   /** From now on: passes a statement on and then cuts its connection before any reply comes back. */
   cutAfterSending(statement: string): void;
+  /** Cuts every connection and refuses new ones, as a server that has gone does. */
+  goDown(): void;
+  comeUp(): void;
   close(): Promise<void>;
 }
 
@@ -14,7 +17,15 @@ export async function cuttingProxy(url: string): Promise<CuttingProxy> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
   let fatal: string | undefined;
+  let isDown = false;
+  const cutAll = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
   const server = createServer((client) => {
+    if (isDown) {
+      client.destroy();
+      return;
+    }
     const upstream = connect(Number(target.port || 5432), target.hostname);
     let cut = false;
     for (const [from, to] of [
@@ -48,8 +59,13 @@ export async function cuttingProxy(url: string): Promise<CuttingProxy> {
   return {
     url: through.toString(),
     cutAfterSending: (statement) => (fatal = statement),
+    goDown: () => {
+      isDown = true;
+      cutAll();
+    },
+    comeUp: () => void (isDown = false),
     close: async () => {
-      for (const socket of sockets) socket.destroy();
+      cutAll();
       await new Promise<void>((resolve) => server.close(() => resolve()));
     },
   };

@@ -5,6 +5,7 @@ import { DeadlineQueue } from '../deadline-queue.js';
 import { dialectOf } from '../dialect.js';
 import { checkValues, statementOf } from '../statement.js';
 import { Reader, type SqlResult, type SqlRow, type SqlValue } from '../unit-of-work.js';
+import type { DataFile } from './data-file.js';
 import type { SqliteConnection } from './sqlite-connection.js';
 
 /** Reads on a connection of its own, so that it sees only what has been committed; opened read-only. */
@@ -14,6 +15,7 @@ export class SqliteReader extends Reader {
 
   constructor(
     private readonly connection: SqliteConnection,
+    private readonly file: DataFile,
     waitBegins?: WaitBegins,
   ) {
     super();
@@ -39,6 +41,11 @@ export class SqliteReader extends Reader {
       }
     });
     return result as SqlResult<Row>;
+  }
+
+  override async ping(deadline: Deadline): Promise<void> {
+    await this.file.assertInPlace();
+    await super.ping(deadline);
   }
 
   async close(): Promise<void> {
