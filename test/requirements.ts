@@ -177,6 +177,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'RECOVER-INTENTS': 'At start, claims that were not handed over become answerable again where that is allowed.',
   'RECOVER-ORDER': 'Requests are admitted only after recovery, and a start that fails exits with one clear line.',
   KILL: 'Killed at any step, a bundle is answerable or resolved and handed over, never lost and never twice.',
+  'KILL-RECOVERY': 'Killed while it recovers, the next start ends where an undisturbed one would have.',
+  'KILL-SWITCH': 'Nothing that is shipped can be told to die or to fail at a step.',
   SHUTDOWN: 'Shutting down finishes what has begun, ends holds with pending and exits 0.',
   LOCK: 'A second server on the same database is refused.',
   INDEX: 'The ordered pending-id index is made on old and new databases and verified; without it there is no start.',

@@ -1,0 +1,162 @@
+import { McpCaller, RestCaller, type Heard, type ToolAnswer } from '../support/callers.js';
+import { answersTo, ask, makeEstate, type Estate } from '../support/estate.js';
+import { questionOf } from '../support/question.js';
+import { until } from '../support/until.js';
+
+/** What the next start must have made of a bundle, by what was durable when the process was killed (4.5). */
+export type Expected =
+  /** Nobody's answer counts: the next one wins and is handed over. */
+  | 'answerable'
+  /** Terminal, in the turn that asked: a repeated wait returns it. */
+  | 'handed over to the wait'
+  /** Terminal, and in the mailbox of one new turn. */
+  | 'handed over in a new turn'
+  /** Terminal, and queued behind the sibling that is still open. */
+  | 'handed over to the queue'
+  /** Declined and over; the agent is not resumed. */
+  | 'declined';
+
+export interface Situation extends Estate {
+  readonly siblingId?: string;
+  /** What the agent's call gave, when it waits; undefined when the connection died. */
+  readonly waiting?: Promise<Heard | ToolAnswer | undefined>;
+}
+
+export interface HandOver {
+  readonly name: string;
+  readonly outcome: unknown;
+  readonly arrange: (url: string) => Promise<Situation>;
+  /** The crossings of a clean run from the answer on, in order, and what a kill at each of them leaves behind. */
+  readonly crossings: Readonly<Record<string, Expected>>;
+}
+
+/** A hand-over that is killed, or the recovery from one that was. */
+export interface CrashCase extends Pick<HandOver, 'name' | 'crossings'> {
+  readonly handOver: HandOver;
+  /** For a recovery: where the server before it was killed. */
+  readonly killedBefore?: string;
+}
+
+const ANSWER = answersTo(['q1'], 'in my own words');
+const DECLINE = { rejected: true, reject_reason: 'not now' };
+
+/** One transaction after the other: the claim, and the one that settles it. */
+const BEFORE_THE_HAND_OVER = {
+  'bundle.claim: before BEGIN': 'answerable',
+  'bundle.claim: before COMMIT': 'answerable',
+  'bundle.claim: after COMMIT': 'answerable',
+  'delivery.hand-over: before BEGIN': 'answerable',
+  'delivery.hand-over: before COMMIT': 'answerable',
+} as const;
+
+const settled = (expected: Expected) =>
+  ({
+    'delivery.hand-over: after COMMIT': expected,
+    'reply to respond: before': expected,
+    'reply to respond: after': expected,
+  }) as const;
+
+const waited = (reply: string, expected: Expected) =>
+  ({
+    'delivery.hand-over: after COMMIT': expected,
+    [`${reply}: before`]: expected,
+    'reply to respond: before': expected,
+    [`${reply}: after`]: expected,
+    'reply to respond: after': expected,
+  }) as const;
+
+const HAND_OVERS: readonly HandOver[] = [
+  {
+    name: 'an answer to an agent that waits over REST',
+    outcome: ANSWER,
+    arrange: waitingOverRest,
+    crossings: { ...BEFORE_THE_HAND_OVER, ...waited('reply to wait', 'handed over to the wait') },
+  },
+  {
+    name: 'an answer to an agent that asks over MCP',
+    outcome: ANSWER,
+    arrange: waitingOverMcp,
+    crossings: { ...BEFORE_THE_HAND_OVER, ...waited('reply to ask', 'handed over to the wait') },
+  },
+  {
+    name: 'an answer to an agent that fetches its turns',
+    outcome: ANSWER,
+    arrange: (url) => makeEstate(new RestCaller(url)),
+    crossings: { ...BEFORE_THE_HAND_OVER, ...settled('handed over in a new turn') },
+  },
+  {
+    name: 'a rejection to an agent that waits',
+    outcome: DECLINE,
+    arrange: waitingOverRest,
+    crossings: { ...BEFORE_THE_HAND_OVER, ...waited('reply to wait', 'declined') },
+  },
+  {
+    name: 'a rejection that nobody waits for',
+    outcome: DECLINE,
+    arrange: (url) => makeEstate(new RestCaller(url)),
+    crossings: { ...BEFORE_THE_HAND_OVER, ...settled('declined') },
+  },
+  {
+    name: 'an answer beside an open sibling',
+    outcome: ANSWER,
+    arrange: besideSibling,
+    crossings: { ...BEFORE_THE_HAND_OVER, ...settled('handed over to the queue') },
+  },
+];
+
+const RECOVERIES: readonly CrashCase[] = [
+  recovery('an answer to an agent that waits over REST', 'bundle.claim: after COMMIT', {
+    'server.start: before BEGIN': 'answerable',
+    'server.start: before COMMIT': 'answerable',
+    'server.start: after COMMIT': 'answerable',
+    'delivery.recover: before BEGIN': 'answerable',
+    'delivery.recover: before COMMIT': 'answerable',
+    'delivery.recover: after COMMIT': 'answerable',
+  }),
+];
+
+export const CRASH_CASES: readonly CrashCase[] = [
+  ...HAND_OVERS.map((handOver) => ({ handOver, name: handOver.name, crossings: handOver.crossings })),
+  ...RECOVERIES,
+];
+
+/** Of what a kill at `killedBefore` has left; killed itself before it has ended. */
+function recovery(of: string, killedBefore: string, crossings: Readonly<Record<string, Expected>>): CrashCase {
+  const handOver = HAND_OVERS.find(({ name }) => name === of);
+  if (handOver === undefined) throw new Error(`there is no hand-over of ${of}`);
+  return { handOver, name: `the recovery of ${of}, killed at "${killedBefore}"`, killedBefore, crossings };
+}
+
+/** The agent's call is under way and its bundle live. */
+async function waitingOverRest(url: string): Promise<Situation> {
+  const rest = new RestCaller(url);
+  const estate = await makeEstate(rest);
+  const waiting = rest.get(`/clarification/${estate.pendingId}/wait`).catch(() => undefined);
+  return live(rest, estate, waiting);
+}
+
+async function waitingOverMcp(url: string): Promise<Situation> {
+  const rest = new RestCaller(url);
+  const estate = await makeEstate(rest);
+  const mcp = await McpCaller.open(url, `/mcp/sessions/${estate.sessionId}`);
+  // The same question again is the same bundle.
+  const question = { questions: [questionOf('q1')], context: 'because' };
+  const waiting = mcp.call('ask_user_question_kandev', question).catch(() => undefined);
+  return live(rest, estate, waiting);
+}
+
+async function live(
+  rest: RestCaller,
+  estate: Estate,
+  waiting: Promise<Heard | ToolAnswer | undefined>,
+): Promise<Situation> {
+  const state = async () => (await rest.make('GET', `/task-sessions/${estate.sessionId}`)).state;
+  await until(async () => (await state()) === 'waiting_for_input');
+  return { ...estate, waiting };
+}
+
+async function besideSibling(url: string): Promise<Situation> {
+  const rest = new RestCaller(url);
+  const estate = await makeEstate(rest);
+  return { ...estate, siblingId: await ask(rest, estate.sessionId, ['q1'], 'something else') };
+}

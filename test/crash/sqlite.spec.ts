@@ -1,0 +1,11 @@
+import { describeEngine } from '../support/engines.js';
+import { itSurvivesCrashes } from './crash-suite.js';
+
+// Every other crossing too, each in a process of its own: `npm run test:crash`.
+describeEngine('sqlite', 'KILL, KILL-RECOVERY: a server killed around a commit or a call', (engine) =>
+  itSurvivesCrashes(engine, {
+    include: (crossing) => /COMMIT|call/.test(crossing),
+    alone: false,
+    boundMs: 120_000,
+  }),
+);

@@ -1,0 +1,93 @@
+import { RestCaller, type Heard, type ToolAnswer } from '../support/callers.js';
+import { until } from '../support/until.js';
+import { CrashServers } from './crash-servers.js';
+import type { CrashCase, Expected, HandOver, Situation } from './hand-overs.js';
+
+/** One server that is going to be killed, and what becomes of its database. */
+export interface Victim {
+  readonly id: string;
+  readonly of: CrashCase;
+  /** The crossing at which it is killed; '' for a clean run, which is killed when all is done. */
+  readonly stopAt: string;
+  readonly expected: Expected;
+  databaseUrl: string;
+  situation?: Situation;
+  /** What callers had heard when the process was killed. */
+  before?: HeardBefore;
+  /** What a clean run crossed. */
+  crossed?: readonly string[];
+}
+
+/** Undefined where the connection died first. */
+export interface HeardBefore {
+  readonly responder: Heard | undefined;
+  readonly agent: Heard | ToolAnswer | undefined;
+}
+
+/**
+ * Kills each of the servers at its crossing: all of them at once, when each has come to its own and stands still. One
+ * that is alone kills itself.
+ */
+export async function killAtCrossings(victims: readonly Victim[]): Promise<void> {
+  await killWhileAnswering(victims);
+  const recovering = victims.filter((victim) => victim.of.killedBefore !== undefined);
+  if (recovering.length > 0) await killWhileRecovering(recovering);
+}
+
+async function killWhileAnswering(victims: readonly Victim[]): Promise<void> {
+  const servers = new CrashServers(victims.length === 1 ? 'die' : undefined);
+  const heard = await Promise.all(victims.map((victim) => answerUntilStopped(servers, victim)));
+  await servers.kill();
+  for (const { victim, responder, agent } of heard) {
+    victim.before = { responder: await responder, agent: await agent };
+  }
+}
+
+async function answerUntilStopped(servers: CrashServers, victim: Victim) {
+  const { id, databaseUrl, of } = victim;
+  servers.open(id, envOf(databaseUrl));
+  const url = await servers.opened(id);
+  const situation = await of.handOver.arrange(url);
+  victim.situation = situation;
+  const stopAt = of.killedBefore ?? victim.stopAt;
+  await servers.arm(id, stopAt);
+  const responder = respond(url, situation, of.handOver);
+  if (stopAt === '') {
+    await Promise.all([responder, situation.waiting]);
+    await crossedAll(servers, victim);
+  } else {
+    await servers.stopped(id);
+  }
+  return { victim, responder, agent: situation.waiting };
+}
+
+/** Their databases are what an earlier kill has left; they are killed again before they listen. */
+async function killWhileRecovering(victims: readonly Victim[]): Promise<void> {
+  const servers = new CrashServers(victims.length === 1 ? 'die' : undefined);
+  await Promise.all(
+    victims.map(async (victim) => {
+      servers.open(victim.id, envOf(victim.databaseUrl), victim.stopAt);
+      if (victim.stopAt !== '') await servers.stopped(victim.id);
+      else if ((await servers.opened(victim.id)) !== '') await crossedAll(servers, victim);
+    }),
+  );
+  await servers.kill();
+}
+
+/** Waits until what is listed has been crossed, and long enough for anything more to show. */
+async function crossedAll(servers: CrashServers, victim: Victim): Promise<void> {
+  const listed = Object.keys(victim.of.crossings);
+  await until(() => servers.crossed(victim.id).length >= listed.length);
+  const rest = new RestCaller(await servers.opened(victim.id));
+  await rest.make('GET', `/clarification/${victim.situation?.pendingId}`);
+  victim.crossed = servers.crossed(victim.id);
+}
+
+function respond(url: string, situation: Situation, handOver: HandOver): Promise<Heard | undefined> {
+  const answer = new RestCaller(url).post(`/clarification/${situation.pendingId}/respond`, handOver.outcome);
+  return answer.catch(() => undefined);
+}
+
+export function envOf(databaseUrl: string): Record<string, string> {
+  return { DATABASE_URL: databaseUrl, POOL_SIZE: '2', REATTACH_MS: '0', OPEN_METRICS_AND_DOCS: 'false' };
+}
