@@ -191,4 +191,20 @@ export const OPERATION: readonly Patch[] = [
     replace: 'text: toolErrorText(error, requestId) }] };',
     spec: 'test/mcp/mcp-calls.spec.ts',
   },
+  {
+    rule: 'NO-SECRETS',
+    says: 'What PostgreSQL says about a value it refused is logged as it stands.',
+    file: 'src/persistence/db-error.ts',
+    find: "error.code === '' ? error.message : 'the statement was refused'",
+    replace: 'error.message',
+    spec: 'test/operation/log-records.spec.ts',
+  },
+  {
+    rule: 'REQUEST-ID',
+    says: 'A record does not say which request it is about.',
+    file: 'src/observability/log.ts',
+    find: 'return requestId === undefined ? {} : { request_id: requestId };',
+    replace: 'return requestId === undefined ? { request_id: requestId } : {};',
+    spec: 'test/operation/log-records.spec.ts',
+  },
 ];
