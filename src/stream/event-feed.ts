@@ -94,7 +94,7 @@ export class EventFeed implements OnModuleDestroy, BeforeApplicationShutdown {
 
   private look(): void {
     if (this.listeners.size === 0) return;
-    this.looking ??= this.tellAll().finally(() => (this.looking = undefined));
+    this.looking ??= this.tellAll();
   }
 
   private async tellAll(): Promise<void> {
@@ -108,6 +108,8 @@ export class EventFeed implements OnModuleDestroy, BeforeApplicationShutdown {
       for (const listener of this.listeners) listener();
     }
     this.wantedAfter = this.buffer.position;
+    // In the same step as the last look around: what is published a moment later begins anew.
+    this.looking = undefined;
   }
 
   private async find(untold: readonly Untold[]): Promise<readonly (readonly [number, Envelope])[]> {

@@ -39,7 +39,7 @@ export class EventStream {
 
   /** Sends what there is for the caller, as far as it takes it. */
   send(): void {
-    if (!this.feed.reachesBackTo(this.position)) this.giveUp();
+    if (!this.feed.reachesBackTo(this.position)) this.skipAhead();
     while (this.isWritable) {
       const { bytes, position } = this.feed.after(this.position, this.caller);
       if (position === this.position) break;
@@ -66,6 +66,14 @@ export class EventStream {
   end(): void {
     if (this.isWritable) this.response.end();
     else this.response.destroy();
+  }
+
+  /** What it would need is gone: because the client is too slow, or because looking at the events was. */
+  private skipAhead(): void {
+    if (!this.isWritable) return this.giveUp();
+    this.position = this.feed.position;
+    this.told = this.position;
+    this.response.write(resyncText(this.feed.idAt(this.position)));
   }
 
   private giveUp(): void {

@@ -29,7 +29,7 @@ export class EventStreams implements OnModuleDestroy {
   ) {
     const { open } = this;
     new Gauge({
-      name: 'clarification_sse_clients',
+      name: 'sse_clients',
       help: 'Clients that read the stream of events now.',
       registers: [metrics.registry],
       collect() {
