@@ -173,6 +173,16 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   RESTORE: 'Restoring gives back exactly the claimed rows as they were before the claim.',
   PROMPT: 'The prompt of a resumed agent names every question with chosen labels and ids and the text.',
 
+  // Events
+  EVENTS:
+    'What was committed is told in order, by ids and states and without text; a resolution once it is handed over.',
+  'EVENTS-REVISION':
+    'An event has its session’s pending action, left out if unread, and a revision in one order with REST’s.',
+  'EVENTS-WHO': 'An event is told to whoever may see its task, and to its session’s own agent.',
+  'EVENTS-REPLAY': 'Who connects again gets what was missed, or a resync first where that is not known any more.',
+  'EVENTS-OPEN':
+    'A stream is kept open by heartbeats, ends with its token or the server, and is dropped if nobody reads it.',
+
   // Recovery and operation
   'RECOVER-INTENTS': 'At start, claims that were not handed over become answerable again where that is allowed.',
   'RECOVER-ORDER': 'Requests are admitted only after recovery, and a start that fails exits with one clear line.',
