@@ -169,6 +169,10 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'HANDOVER-LOST': 'When every agent’s connection closed before the response was out, the answer opens a new turn.',
   'HANDOVER-REJECTION': 'A rejection nobody waits for is settled without resuming the agent.',
   'HANDOVER-PULL': 'An answer nobody waits for becomes one new turn in the mailbox, in one transaction.',
+  'WEBHOOK-SIGNED':
+    'A webhook gets exactly the bytes of the call, signed by the Standard Webhooks scheme, under its id.',
+  'WEBHOOK-RESULT':
+    'A call is accepted by a 2xx, not delivered by another status or when it was not sent whole, else unknown.',
   'HANDOVER-FORBIDDEN': 'Where restoring is forbidden the answer stays as history and the responder is told so.',
   RESTORE: 'Restoring gives back exactly the claimed rows as they were before the claim.',
   PROMPT: 'The prompt of a resumed agent names every question with chosen labels and ids and the text.',

@@ -11,6 +11,10 @@ import { Mailbox } from './mailbox/mailbox.service.js';
 import { Messages } from './messages/messages.service.js';
 import { PendingActions } from './pending-actions.js';
 import { DispatchMetrics } from './resume/dispatch-metrics.js';
+import { ResumePort } from './resume/resume.port.js';
+import { Connector, SocketConnector } from './resume/webhook/connector.js';
+import { DnsResolver, NameResolver } from './resume/webhook/name-resolver.js';
+import { WebhookCalls } from './resume/webhook/webhook-calls.js';
 import { Sessions } from './sessions/sessions.service.js';
 import { Tasks } from './tasks.service.js';
 import { Turns } from './turns/turns.service.js';
@@ -32,7 +36,10 @@ import { Workspaces } from './workspaces.service.js';
     Tasks,
     Turns,
     Workspaces,
+    { provide: ResumePort, useClass: WebhookCalls },
+    { provide: NameResolver, useClass: DnsResolver },
+    { provide: Connector, useClass: SocketConnector },
   ],
-  exports: [Clarifications, Messages, PendingActions, TaskAccess, Tasks, Workspaces],
+  exports: [Clarifications, Messages, PendingActions, ResumePort, TaskAccess, Tasks, Workspaces],
 })
 export class TasksModule {}

@@ -1,0 +1,152 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { until } from './until.js';
+
+/** One request that has come in whole. */
+export interface ReceivedCall {
+  readonly id: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  /** Exactly the bytes that came, as UTF-8 text. */
+  readonly body: string;
+  /** The body as JSON. @throws WebhookVerificationError when the library of receivers does not take the signature */
+  verified(secret: string): unknown;
+}
+
+/** What the receiver does with one request. */
+export type Reaction =
+  /** Reads all, answers so. A 3xx needs its `location`. */
+  | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
+  /** Reads all, answers nothing. */
+  | 'hang'
+  /** Reads all, then resets, or closes, the connection. */
+  | 'reset'
+  | 'close'
+  /** Resets the connection when the headers are in. Only with a body beyond the sockets' buffers is it not sent whole. */
+  | 'reset-before-body'
+  /** Reads nothing after the headers, until {@link WebhookReceiver.readOn}. */
+  | 'never-read'
+  /** 200, and a body that never ends. */
+  | 'slow-body'
+  /** 200, sent in three pieces. */
+  | 'pieces'
+  /** What is no HTTP at all. */
+  | 'garbage';
+
+export const ACCEPT: Reaction = { status: 204 };
+
+/** An agent's webhook on loopback, which does as it is told and keeps what it gets. */
+export class WebhookReceiver {
+  readonly received: ReceivedCall[] = [];
+  /** Requests whose headers have come in, read to their end or not. */
+  begun = 0;
+  private readonly next: Reaction[] = [];
+  private always: Reaction = ACCEPT;
+  private readonly sockets = new Set<Socket>();
+
+  private constructor(
+    private readonly server: ReturnType<typeof createServer>,
+    private readonly scheme: 'http' | 'https',
+  ) {
+    server.on('request', (incoming, reply) => void this.handle(incoming, reply));
+    server.on('connection', (socket) => {
+      this.sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => this.sockets.delete(socket));
+    });
+  }
+
+  static async start(tls?: { readonly key: string; readonly cert: string }): Promise<WebhookReceiver> {
+    const server = tls === undefined ? createServer() : createTlsServer(tls);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return new WebhookReceiver(server, tls === undefined ? 'http' : 'https');
+  }
+
+  get port(): number {
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  url(path = '/hook', host = '127.0.0.1'): string {
+    return `${this.scheme}://${host}:${this.port}${path}`;
+  }
+
+  /** Connections that are open now. */
+  get connections(): number {
+    return this.sockets.size;
+  }
+
+  /** For the next requests, one each; those after them are accepted, or what {@link everyTime} says. */
+  react(...reactions: readonly Reaction[]): void {
+    this.next.push(...reactions);
+  }
+
+  everyTime(reaction: Reaction): void {
+    this.always = reaction;
+  }
+
+  /** Sockets that were left unread notice what has become of them. */
+  readOn(): void {
+    for (const socket of this.sockets) socket.resume();
+  }
+
+  /** Until so many requests have come in whole. */
+  async until(count: number): Promise<void> {
+    await until(() => this.received.length >= count);
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.sockets) socket.destroy();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  private async handle(incoming: IncomingMessage, reply: ServerResponse): Promise<void> {
+    this.begun += 1;
+    const { socket } = incoming;
+    const reaction = this.next.shift() ?? this.always;
+    if (reaction === 'reset-before-body') return void socket.resetAndDestroy();
+    if (reaction === 'never-read') return void socket.pause();
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    } catch {
+      return; // The caller gave up.
+    }
+    this.received.push(receivedCall(incoming, Buffer.concat(chunks).toString()));
+    if (typeof reaction === 'object') {
+      reply.writeHead(reaction.status, reaction.headers).end(reaction.body);
+      return;
+    }
+    switch (reaction) {
+      case 'hang':
+        return;
+      case 'reset':
+        return void socket.resetAndDestroy();
+      case 'close':
+        return void socket.end();
+      case 'slow-body':
+        return void reply.writeHead(200).write('never ');
+      case 'garbage':
+        return void socket.end('no HTTP\r\n\r\n');
+      case 'pieces':
+        for (const piece of ['HTTP/1.1 2', '00 OK\r\ncontent-le', 'ngth: 0\r\n\r\n']) {
+          await new Promise((resolve) => socket.write(piece, resolve));
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+    }
+  }
+}
+
+function receivedCall({ headers, method = '', url = '' }: IncomingMessage, body: string): ReceivedCall {
+  return {
+    id: String(headers['webhook-id']),
+    headers,
+    method,
+    path: url,
+    body,
+    verified: (secret) => new Webhook(secret).verify(body, headers as Record<string, string>),
+  };
+}
