@@ -6,9 +6,11 @@ import { Accounts } from '../../src/identity/accounts.js';
 import { StreamSettings } from '../../src/stream/stream-settings.js';
 import { startApp, type RunningApp, type StartAppOptions } from '../support/app.js';
 import { RestCaller } from '../support/callers.js';
+import { cuttingProxy } from '../support/cutting-proxy.js';
 import { describeEachEngine, describeEngine } from '../support/engines.js';
 import { makeEstate } from '../support/estate.js';
 import { EventClient } from '../support/event-client.js';
+import { readerWith } from '../support/reader-with.js';
 import { until } from '../support/until.js';
 
 const withSettings = (settings: Partial<StreamSettings>): StartAppOptions => ({
@@ -99,6 +101,91 @@ describeEngine('sqlite', 'EVENTS-OPEN: a connection', (engine) => {
     }
     await other.event('turn.started', { turn_id: '49' });
     await other.close();
+  });
+});
+
+describeEachEngine('EVENTS-OPEN: a reader that is not slow', (engine) => {
+  const publish = (app: RunningApp, turnIds: readonly string[]): void => {
+    const events = turnIds.map((turnId) => ({ type: 'turn.started', taskId: 't', sessionId: 's', turnId }) as const);
+    app.app.get(EventBus).publish(events);
+  };
+
+  it('is told to look again when more is published during one look than is kept, and stays', async () => {
+    let look: () => void | Promise<void> = () => undefined;
+    const app = await startApp(
+      { url: await engine.createUrl() },
+      { ...withSettings({ replayEvents: 10 }), wrapReader: (inner) => readerWith(inner, () => look()) },
+    );
+    try {
+      const stream = await EventClient.open(app.url);
+      let release: () => void = () => undefined;
+      const isHeld = new Promise<void>((resolve) => (release = resolve));
+      const isLooking = new Promise<void>((resolve) => {
+        look = () => {
+          resolve();
+          return isHeld;
+        };
+      });
+      publish(app, ['first']);
+      await isLooking;
+      for (let count = 0; count < 5_000; count += 1) publish(app, [`${count}`]);
+      release();
+      await stream.event('resync');
+      publish(app, ['last']);
+      await stream.event('turn.started', { turn_id: 'last' });
+      expect(stream.events.map(({ id, type }) => [id, type])).toEqual([
+        ['1-5001', 'resync'],
+        ['1-5002', 'turn.started'],
+      ]);
+      expect(app.logged.map(({ event }) => event)).not.toContain('events.reader_dropped');
+      await stream.close();
+    } finally {
+      await app.close();
+    }
+  });
+
+  it('leaves in the middle of a long replay, and nobody else notices', async () => {
+    const app = await startApp({ url: await engine.createUrl() });
+    try {
+      publish(
+        app,
+        Array.from({ length: 4_000 }, (_, index) => `${index} ${'x'.repeat(500)}`),
+      );
+      const open = () => EventClient.open(app.url, { lastEventId: '1-0' });
+      const [stays, ...leaving] = await Promise.all([open(), open(), open(), open()]);
+      await Promise.all(leaving.map((stream) => stream.close()));
+      await until(() => stays?.events.length === 4_000);
+      await until(async () => (await clientsShown(app)) === '1');
+      await stays?.close();
+    } finally {
+      await app.close();
+    }
+  });
+});
+
+describeEngine('postgres', 'EVENTS-OPEN: while the database is away', (engine) => {
+  it('streams stay, and what is published then is told without what could not be read', async () => {
+    const proxy = await cuttingProxy(await engine.createUrl());
+    const app = await startApp({ url: proxy.url }, withSettings({ heartbeatMs: 20 }));
+    try {
+      const stream = await EventClient.open(app.url);
+      const rest = new RestCaller(app.url);
+      const { taskId, sessionId } = await makeEstate(rest);
+      proxy.goDown();
+      const beats = stream.comments.length;
+      app.app.get(EventBus).publish([{ type: 'turn.completed', taskId, sessionId, turnId: 'while away' }]);
+      const { data } = await stream.event('turn.completed', { turn_id: 'while away' });
+      expect(data).not.toHaveProperty('pending_action');
+      await until(() => stream.comments.length > beats + 3);
+      proxy.comeUp();
+      await until(async () => (await rest.get('/health/ready')).status === 200);
+      await rest.make('POST', `/task-sessions/${sessionId}/messages`, { content: 'Back again' });
+      expect((await stream.event('session.message.added', { pending_action: 'clarification' })).id).toMatch(/^1-/);
+      await stream.close();
+    } finally {
+      await app.close();
+      await proxy.close();
+    }
   });
 });
 

@@ -111,6 +111,29 @@ describeEachEngine('EVENTS-WHO: who is told', (engine) => {
     });
   });
 
+  it('of a task that is gone no user hears what had not been looked at; its agent’s stream ends', async () => {
+    const app = await startApp({ url: await engine.createUrl() }, { authMode: 'enforced' });
+    try {
+      const { token } = await app.createUser();
+      const hers = new RestCaller(app.url, token);
+      const gone = await makeEstate(hers);
+      await hers.make('DELETE', `/tasks/${gone.taskId}`);
+      const { pendingId } = await makeEstate(hers);
+      const stream = await EventClient.open(app.url, { token, lastEventId: '1-0' });
+      await stream.event('clarification.requested', { pending_id: pendingId });
+      expect(JSON.stringify(stream.events)).not.toContain(gone.taskId);
+      expect(stream.types).not.toContain('resync');
+
+      const ending = await makeEstate(hers);
+      const agents = await EventClient.open(app.url, { token: ending.agentToken });
+      await hers.make('DELETE', `/tasks/${ending.taskId}`);
+      expect(await agents.end()).toBe('whole');
+      await stream.close();
+    } finally {
+      await app.close();
+    }
+  });
+
   it('ACCESS: the rule for a task that has been read and the rule in SQL agree on every situation', async () => {
     const callers: Caller[] = [
       UNSCOPED,
