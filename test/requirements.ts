@@ -212,6 +212,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'START-LINE': 'The start prints the URL, the database without credentials and the auth mode in one line.',
   'FILE-MODE': 'Data files are made readable to their owner alone.',
   'NO-SECRETS': 'No token, secret, question or answer is in a log at info or above.',
+  BACKUP: 'A backup is one committed state, and a server that starts on it recovers as after a crash.',
+  OPERATIONS: 'The operations document names every log record, every metric and every reason for which a start fails.',
   'REQUEST-ID': 'Every record of a request and every internal error names the request.',
   CLI: 'The operator’s commands work beside the running server; bad input is one line and exit 2.',
 };

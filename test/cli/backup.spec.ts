@@ -3,9 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { Deadline } from '../../src/common/deadline.js';
+import { UNSCOPED } from '../../src/identity/caller.js';
 import { parseDatabaseUrl } from '../../src/persistence/database-url.js';
 import { openDatabase } from '../../src/persistence/open-database.js';
+import { startApp } from '../support/app.js';
+import { RestCaller } from '../support/callers.js';
 import { describeEngine } from '../support/engines.js';
+import { answersTo } from '../support/estate.js';
+import { Scenario, soon, type Asked } from '../support/scenario.js';
 import { command, commandProcess, emptyFolder, refusal } from './command-line.js';
 
 describeEngine('sqlite', 'CLI: backup', (engine) => {
@@ -46,6 +51,38 @@ describeEngine('sqlite', 'CLI: backup', (engine) => {
         .map(({ id }) => id.slice(1))
         .sort();
     expect(halves('a')).toEqual(halves('b'));
+  });
+
+  it('BACKUP: gives back what it held: a server starts on it, recovers as after a crash, and keeps what was answered', async () => {
+    const scenario = new Scenario(await engine.createDatabase());
+    const answered = await scenario.asked();
+    await scenario.answer(answered);
+    const open = await scenario.asked();
+    // What a hand-over that is under way has in the rows.
+    const owed = await scenario.asked();
+    await scenario.plant(owed, 'q1', {
+      status: 'answered',
+      response: { question_id: 'q1', selected_options: ['left'], custom_text: '' },
+      response_delivery_pending: true,
+    });
+    const { url } = scenario.database;
+    const file = join(emptyFolder(), 'backup.db');
+    expect((await command(['backup', file], { DATABASE_URL: url })).status).toBe(0);
+    for (const later of [open, owed]) await scenario.services.tasks.delete(UNSCOPED, later.taskId, soon());
+
+    const restored = await startApp({ url: `sqlite:${file}` });
+    try {
+      const rest = new RestCaller(restored.url);
+      expect((await rest.get('/health/ready')).status).toBe(200);
+      const of = async ({ pendingId }: Asked) => (await rest.get(`/clarification/${pendingId}`)).json;
+      expect(await of(answered)).toMatchObject({ status: 'answered', delivered: true });
+      expect(await of(open)).toMatchObject({ status: 'pending', active: true });
+      expect(await of(owed)).toMatchObject({ status: 'pending', active: true });
+      const retried = await rest.post(`/clarification/${owed.pendingId}/respond`, answersTo(['q1']));
+      expect(retried.json).toMatchObject({ claimed: true, delivered: true });
+    } finally {
+      await restored.close();
+    }
   });
 
   it('never replaces a file, not even the database itself', async () => {

@@ -207,4 +207,20 @@ export const OPERATION: readonly Patch[] = [
     replace: 'return requestId === undefined ? { request_id: requestId } : {};',
     spec: 'test/operation/log-records.spec.ts',
   },
+  {
+    rule: 'OPERATIONS',
+    says: 'A log record has another name than the document has for it.',
+    file: 'src/clarification/delivery/bundle-wait.ts',
+    find: "'bundle.detach_failed'",
+    replace: "'bundle.leaving_failed'",
+    spec: 'test/operation/operations-document.spec.ts',
+  },
+  {
+    rule: 'BACKUP',
+    says: 'A backup leaves out what is in the log beside the file.',
+    file: 'src/cli/persistence/copy-sqlite-database.ts',
+    find: 'await vacuumInto(source, partial);',
+    replace: "await import('node:fs/promises').then(({ copyFile }) => copyFile(source, partial));",
+    spec: 'test/cli/backup.spec.ts',
+  },
 ];
