@@ -12,7 +12,7 @@ export interface WaitingSession {
 
 /** What tasks need to know of, and do to, open questions. All of it asks the one activeness predicate (D4). */
 export interface ClarificationPort {
-  /** Whether a prompt has to wait: a question of the current turn is open, or its answer is being handed over. */
+  /** Whether a prompt has to wait: a question of the current turn is open, or an answer is being handed over. */
   holdsBackPrompts(sql: SqlExecutor, sessionId: string): Promise<boolean>;
   /** Of the sessions of these tasks, those with an active bundle. One statement, however many tasks. */
   sessionsWithActiveBundle(sql: SqlExecutor, taskIds: readonly string[]): Promise<readonly WaitingSession[]>;

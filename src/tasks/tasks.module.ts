@@ -17,6 +17,8 @@ import { DnsResolver, NameResolver } from './resume/webhook/name-resolver.js';
 import { WebhookCalls } from './resume/webhook/webhook-calls.js';
 import { Sessions } from './sessions/sessions.service.js';
 import { Tasks } from './tasks.service.js';
+import { TurnDispatcher } from './resume/turn-dispatcher.js';
+import { ReservationBarrier } from './turns/reservation-barrier.js';
 import { Turns } from './turns/turns.service.js';
 import { Workspaces } from './workspaces.service.js';
 
@@ -30,10 +32,12 @@ import { Workspaces } from './workspaces.service.js';
     Mailbox,
     Messages,
     PendingActions,
+    ReservationBarrier,
     Sessions,
     TaskAccess,
     TaskAccessPolicies,
     Tasks,
+    TurnDispatcher,
     Turns,
     Workspaces,
     { provide: ResumePort, useClass: WebhookCalls },

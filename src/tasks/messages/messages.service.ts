@@ -22,7 +22,7 @@ import {
   type MessageRow,
 } from '../persistence/messages.repository.js';
 import { lockSession, type SessionRow } from '../persistence/sessions.repository.js';
-import { findCurrentTurn } from '../persistence/turns.repository.js';
+import { findCurrentTurn, findNewestPublishedTurn } from '../persistence/turns.repository.js';
 import { messageOf, openTurn, type Prompt } from '../turns/open-turn.tx.js';
 import { enqueuePrompt } from '../turns/prompt-queue.tx.js';
 import { messageView, type MessageView } from '../views.js';
@@ -118,7 +118,7 @@ export class Messages {
   }
 
   private async open(tx: Tx, session: SessionRow, prompt: Prompt, now: Instant): Promise<Admitted> {
-    const current = await findCurrentTurn(tx, session.id);
+    const current = await findNewestPublishedTurn(tx, session.id);
     const isBusy =
       current !== undefined &&
       (current.completed_at === null || (await this.clarifications.port.holdsBackPrompts(tx, session.id)));

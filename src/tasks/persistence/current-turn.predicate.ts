@@ -1,12 +1,17 @@
 import type { Dialect } from '../../persistence/dialect.js';
 
+/** The turn is reserved for a dispatch whose outcome is not settled: it is not shown, and bars prompts and turns. */
+export function isReservation(dialect: Dialect, turn: string): string {
+  return dialect.metadataFlag(`${turn}.metadata`, 'prompt_dispatch_pending');
+}
+
 /**
  * A turn counts unless it is a pure reservation: reserved for a dispatch that was never attempted, with no message
  * referring to it. `turn` is an alias of task_session_turns.
  */
 export function isAuthoritativeTurn(dialect: Dialect, turn: string): string {
   const metadata = `${turn}.metadata`;
-  return `NOT (${dialect.metadataFlag(metadata, 'prompt_dispatch_pending')}
+  return `NOT (${isReservation(dialect, turn)}
     AND NOT ${dialect.metadataFlag(metadata, 'prompt_dispatch_attempted')}
     AND NOT EXISTS (SELECT 1 FROM task_session_messages rm WHERE rm.turn_id = ${turn}.id${dialect.rowByRow}))`;
 }

@@ -1,6 +1,6 @@
 import type { Instant } from '../../common/clock.js';
 import type { SqlExecutor } from '../../persistence/unit-of-work.js';
-import { currentTurnId, isAuthoritativeTurn } from './current-turn.predicate.js';
+import { currentTurnId, isAuthoritativeTurn, isReservation } from './current-turn.predicate.js';
 
 export interface TurnRow {
   readonly id: string;
@@ -45,6 +45,17 @@ export async function findNewestTurn(sql: SqlExecutor, sessionId: string): Promi
   return rows[0];
 }
 
+/** The newest turn that is shown. A prompt that has to wait hangs on it: on a reservation it would be in its way. */
+export async function findNewestPublishedTurn(sql: SqlExecutor, sessionId: string): Promise<TurnRow | undefined> {
+  const { rows } = await sql.query<TurnRow>(
+    `SELECT ${COLUMNS} FROM task_session_turns t
+     WHERE t.task_session_id = $1 AND NOT ${isReservation(sql.dialect, 't')}
+     ORDER BY t.started_at DESC, t.created_at DESC, t.id DESC LIMIT 1`,
+    [sessionId],
+  );
+  return rows[0];
+}
+
 export async function findCurrentTurn(sql: SqlExecutor, sessionId: string): Promise<TurnRow | undefined> {
   const { rows } = await sql.query<TurnRow>(
     `SELECT ${COLUMNS} FROM task_session_turns t WHERE t.id = ${currentTurnId(sql.dialect, '$1')}`,
@@ -66,34 +77,43 @@ export async function findTurn(sql: SqlExecutor, sessionId: string, id: string):
 export async function listTurns(sql: SqlExecutor, sessionId: string): Promise<readonly TurnRow[]> {
   const { rows } = await sql.query<TurnRow>(
     `SELECT ${COLUMNS} FROM task_session_turns t
-     WHERE t.task_session_id = $1 AND ${isAuthoritativeTurn(sql.dialect, 't')}
+     WHERE t.task_session_id = $1 AND NOT ${isReservation(sql.dialect, 't')}
      ORDER BY t.started_at, t.created_at, t.id`,
     [sessionId],
   );
   return rows;
 }
 
-/** @returns the ids of the turns that were still running */
+/**
+ * @param successor the turn that takes their place, when it is there already
+ * @returns the ids of the turns that were still running
+ */
 export async function completeRunningTurns(
   sql: SqlExecutor,
   sessionId: string,
   now: Instant,
+  successor = '',
 ): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>(
     `UPDATE task_session_turns SET completed_at = $2, updated_at = $2
-     WHERE task_session_id = $1 AND completed_at IS NULL RETURNING id`,
-    [sessionId, now],
+     WHERE task_session_id = $1 AND completed_at IS NULL AND id <> $3 RETURNING id`,
+    [sessionId, now, successor],
   );
   return rows.map((row) => row.id);
 }
 
-/** @returns whether it was running until now */
-export async function completeTurn(sql: SqlExecutor, id: string, now: Instant): Promise<boolean> {
-  const { affected } = await sql.query(
-    'UPDATE task_session_turns SET completed_at = $2, updated_at = $2 WHERE id = $1 AND completed_at IS NULL',
+/** @returns undefined when it was not running; whether anybody can see it otherwise */
+export async function completeTurn(
+  sql: SqlExecutor,
+  id: string,
+  now: Instant,
+): Promise<{ readonly isPublished: boolean } | undefined> {
+  const { rows } = await sql.query<{ is_reserved: number }>(
+    `UPDATE task_session_turns SET completed_at = $2, updated_at = $2 WHERE id = $1 AND completed_at IS NULL
+     RETURNING CASE WHEN ${isReservation(sql.dialect, 'task_session_turns')} THEN 1 ELSE 0 END AS is_reserved`,
     [id, now],
   );
-  return affected === 1;
+  return rows[0] && { isPublished: rows[0].is_reserved === 0 };
 }
 
 export interface MailboxEntry {
@@ -117,7 +137,11 @@ export async function findMailboxEntry(sql: SqlExecutor, sessionId: string): Pro
   return { turn, prompt: prompt ?? '' };
 }
 
-/** Idempotent: acknowledging again changes nothing. @returns whether the turn ever was in the mailbox */
+/**
+ * The agent has the turn's prompt now, and nothing need be sent to it any more. Idempotent: acknowledging again changes
+ * nothing.
+ * @returns whether the turn ever was in the mailbox
+ */
 export async function acknowledgeMailbox(
   sql: SqlExecutor,
   sessionId: string,
@@ -126,7 +150,8 @@ export async function acknowledgeMailbox(
 ): Promise<boolean> {
   const { affected } = await sql.query(
     `UPDATE task_session_turns SET updated_at = CASE mailbox WHEN 'waiting' THEN $3 ELSE updated_at END,
-       mailbox = 'acknowledged'
+       mailbox = 'acknowledged', dispatch_body = NULL,
+       dispatch = CASE WHEN dispatch IN ('owed', 'unconfirmed') THEN 'settled' ELSE dispatch END
      WHERE id = $2 AND task_session_id = $1 AND mailbox <> ''`,
     [sessionId, turnId, now],
   );

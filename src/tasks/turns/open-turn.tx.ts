@@ -2,9 +2,13 @@ import { laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
 import { newRowId } from '../../common/row-id.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
+import { RESUMED_FROM } from '../domain/reservation.js';
+import { readResumeSettings } from '../domain/resume-settings.js';
+import { oweDispatch } from '../persistence/dispatches.repository.js';
 import { insertMessage, type AuthorType, type MessageRow } from '../persistence/messages.repository.js';
 import { setSessionState, type SessionRow } from '../persistence/sessions.repository.js';
 import { completeRunningTurns, findNewestTurn, insertTurn, type TurnRow } from '../persistence/turns.repository.js';
+import { callBody, type AnsweredQuestion } from '../resume/call-body.js';
 
 export interface Prompt {
   readonly content: string;
@@ -19,10 +23,12 @@ export interface TurnOpening {
   readonly now: Instant;
   /** Stored as the turn's first message. */
   readonly prompt?: Prompt;
-  /** Whether the agent, which did not open the turn itself, has to fetch it from its mailbox. */
+  /** Instead of `prompt`: the words of a message that is there already and moves into the turn. */
+  readonly releasedPrompt?: string;
+  /** Whether the agent did not open the turn itself: it is put into its mailbox, and sent to its webhook if it has one. */
   readonly forMailbox: boolean;
   /** The bundle whose answer the turn carries. */
-  readonly resumedFrom?: string;
+  readonly answered?: AnsweredQuestion;
 }
 
 export interface OpenedTurn {
@@ -52,10 +58,16 @@ export async function openTurn(tx: Tx, session: SessionRow, opening: TurnOpening
     created_at: now,
     updated_at: now,
   };
-  const metadata = opening.resumedFrom === undefined ? {} : { resumed_from_pending_id: opening.resumedFrom };
+  const metadata = opening.answered === undefined ? {} : { [RESUMED_FROM]: opening.answered.pendingId };
   await insertTurn(tx, turn, JSON.stringify(metadata));
   const message = opening.prompt && messageOf(opening.prompt, turn, null, now);
   if (message !== undefined) await insertMessage(tx, message);
+  const prompt = message?.content ?? opening.releasedPrompt;
+  if (opening.forMailbox && prompt !== undefined && readResumeSettings(session.resume).mode === 'webhook') {
+    const news = { sessionId: session.id, taskId: session.task_id, turnId: turn.id, prompt };
+    const body = callBody({ ...news, ...(opening.answered && { answered: opening.answered }) });
+    await oweDispatch(tx, turn.id, { kind: 'owed', body, attempts: 0, since: now, nextAt: now });
+  }
 
   const about = { taskId: session.task_id, sessionId: session.id };
   const events: DomainEvent[] = completed.map((turnId) => ({ type: 'turn.completed', ...about, turnId }));
@@ -69,7 +81,12 @@ export async function openTurn(tx: Tx, session: SessionRow, opening: TurnOpening
 }
 
 /** The row of a prompt that belongs to `turn`, or waits behind it when `queuedAt` says since when. */
-export function messageOf(prompt: Prompt, turn: TurnRow, queuedAt: Instant | null, now: Instant): MessageRow {
+export function messageOf(
+  prompt: Prompt,
+  turn: Pick<TurnRow, 'id' | 'task_session_id' | 'task_id'>,
+  queuedAt: Instant | null,
+  now: Instant,
+): MessageRow {
   return {
     id: newRowId(),
     task_session_id: turn.task_session_id,

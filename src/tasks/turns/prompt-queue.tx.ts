@@ -2,6 +2,7 @@ import { laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
 import type { ClarificationPort } from '../clarification.port.js';
+import { RESUMED_FROM } from '../domain/reservation.js';
 import { isTerminal } from '../domain/session-state.js';
 import {
   findFirstQueued,
@@ -12,6 +13,7 @@ import {
 } from '../persistence/messages.repository.js';
 import type { SessionRow } from '../persistence/sessions.repository.js';
 import { findCurrentTurn, type TurnRow } from '../persistence/turns.repository.js';
+import type { AnsweredQuestion } from '../resume/call-body.js';
 import { messageOf, openTurn, type Prompt } from './open-turn.tx.js';
 
 /**
@@ -28,8 +30,8 @@ export async function enqueuePrompt(tx: Tx, current: TurnRow, prompt: Prompt, no
 }
 
 /**
- * Releases the longest-waiting prompt into a turn of its own, unless one of the current turn's questions is still open or
- * the turn is running. The answer to a question does not wait for the turn that asked it: it completes it. Every
+ * Releases the longest-waiting prompt into a turn of its own, unless the turn is running, one of the current turn's
+ * questions is still open, or a dispatch is under way. The answer to a question does not wait for the turn that asked it: it completes it. Every
  * transaction that may have removed such a barrier ends with this, under the session's lock, so that no prompt is left
  * behind whatever dies next.
  */
@@ -45,11 +47,12 @@ export async function releaseQueuedPrompt(
   const running = current !== undefined && current.completed_at === null ? current.id : undefined;
   const queued = await findFirstQueued(tx, session.id, running);
   if (queued === undefined || (await clarifications.holdsBackPrompts(tx, session.id))) return [];
-  const resumedFrom = resumedFromOf(queued);
+  const answered = answeredBy(queued);
   const opened = await openTurn(tx, session, {
     now,
+    releasedPrompt: queued.content,
     forMailbox: true,
-    ...(resumedFrom !== undefined && { resumedFrom }),
+    ...(answered !== undefined && { answered }),
   });
   await releaseMessage(tx, queued.id, opened.turn.id, now);
   return [
@@ -58,7 +61,15 @@ export async function releaseQueuedPrompt(
   ];
 }
 
-function resumedFromOf(message: MessageRow): string | undefined {
-  const metadata = JSON.parse(message.metadata) as { resumed_from_pending_id?: unknown };
-  return typeof metadata.resumed_from_pending_id === 'string' ? metadata.resumed_from_pending_id : undefined;
+/** What a queued prompt that is an answer keeps in its metadata, which is never shown. */
+export function answerMetadata(answered: AnsweredQuestion): Record<string, string> {
+  const { pendingId, response } = answered;
+  return { [RESUMED_FROM]: pendingId, ...(response !== undefined && { response: JSON.stringify(response) }) };
+}
+
+function answeredBy(message: MessageRow): AnsweredQuestion | undefined {
+  const metadata = JSON.parse(message.metadata) as Readonly<Record<string, unknown>>;
+  const { [RESUMED_FROM]: pendingId, response } = metadata;
+  if (typeof pendingId !== 'string') return undefined;
+  return { pendingId, ...(typeof response === 'string' && { response: JSON.parse(response) as object }) };
 }

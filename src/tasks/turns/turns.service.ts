@@ -12,11 +12,13 @@ import { TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
 import { isTerminal, refuseEnded } from '../domain/session-state.js';
 import type { OpenTurnInput } from '../inputs.js';
+import { hasReservation } from '../persistence/reservations.repository.js';
 import { lockSession, setSessionState } from '../persistence/sessions.repository.js';
 import { completeTurn, findCurrentTurn, findTurn, listTurns } from '../persistence/turns.repository.js';
 import { turnView, type TurnView } from '../views.js';
 import { openTurn } from './open-turn.tx.js';
 import { releaseQueuedPrompt } from './prompt-queue.tx.js';
+import { ReservationBarrier } from './reservation-barrier.js';
 
 @Injectable()
 export class Turns {
@@ -26,27 +28,31 @@ export class Turns {
     private readonly clock: Clock,
     private readonly access: TaskAccess,
     private readonly clarifications: Clarifications,
+    private readonly barrier: ReservationBarrier,
     private readonly events: EventBus,
   ) {}
 
   /**
-   * Opens the session's next turn at once; it is never queued. A turn that the agent opens itself is not put into
-   * its mailbox. @throws ConflictError when the session has ended
+   * Opens the session's next turn; it is never queued. While an answer is being dispatched in a turn reserved for it,
+   * waits for that. A turn that the agent opens itself is not put into its mailbox.
+   * @throws ConflictError when the session has ended, TemporarilyUnavailableError when the dispatch takes too long
    */
   async open(caller: Caller, sessionId: string, input: OpenTurnInput, deadline: Deadline): Promise<TurnView> {
     await this.access.session(caller, sessionId, deadline);
-    const now = this.clock.now();
-    const opened = await this.unitOfWork.run('turn.open', deadline, async (tx) => {
-      const session = await lockSession(tx, sessionId);
-      if (session === undefined) throw new NotFoundError('session not found');
-      refuseEnded(session);
-      const prompt = input.prompt;
-      return openTurn(tx, session, {
-        now,
-        forMailbox: prompt !== undefined && caller.kind !== 'agent',
-        ...(prompt !== undefined && { prompt: { content: prompt, ...authorOf(caller, 'user') } }),
-      });
-    });
+    const opened = await this.barrier.pass(sessionId, deadline, (budget) =>
+      this.unitOfWork.run('turn.open', budget, async (tx) => {
+        const session = await lockSession(tx, sessionId);
+        if (session === undefined) throw new NotFoundError('session not found');
+        refuseEnded(session);
+        if (await hasReservation(tx, sessionId)) return undefined;
+        const prompt = input.prompt;
+        return openTurn(tx, session, {
+          now: this.clock.now(),
+          forMailbox: prompt !== undefined && caller.kind !== 'agent',
+          ...(prompt !== undefined && { prompt: { content: prompt, ...authorOf(caller, 'user') } }),
+        });
+      }),
+    );
     this.events.publish(opened.events);
     return turnView(opened.turn);
   }
@@ -67,8 +73,12 @@ export class Turns {
       const session = await lockSession(tx, sessionId);
       const found = session && (await findTurn(tx, sessionId, usableId(turnId)));
       if (session === undefined || found === undefined) throw new NotFoundError('turn not found');
-      if (!(await completeTurn(tx, found.id, now))) return { turn: found, events: changed };
-      changed.push({ type: 'turn.completed', taskId: session.task_id, sessionId, turnId: found.id });
+      const completed = await completeTurn(tx, found.id, now);
+      if (completed === undefined) return { turn: found, events: changed };
+      // An agent that was called may be done before we have heard that it accepted; nobody has been told of the turn yet.
+      if (completed.isPublished) {
+        changed.push({ type: 'turn.completed', taskId: session.task_id, sessionId, turnId: found.id });
+      }
       const current = await findCurrentTurn(tx, sessionId);
       if (current?.id === found.id && !isTerminal(session.state)) {
         changed.push(...(await this.clarifications.port.detachActive(tx, sessionId, now)));
