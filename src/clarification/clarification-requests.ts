@@ -68,7 +68,10 @@ export class ClarificationRequests {
   /** From the durable rows, so also after a restart. @throws NotFoundError */
   async get(caller: Caller, pendingId: string, deadline: Deadline): Promise<BundleDetail> {
     const authorised = await this.access.authorise(caller, pendingId, deadline);
-    const { rows, isActive } = await findBundleStanding(this.reader.within(deadline), authorised.pendingId);
+    const { rows, isActive, isDelivered } = await findBundleStanding(
+      this.reader.within(deadline),
+      authorised.pendingId,
+    );
     const [first] = rows;
     if (first === undefined) throw bundleNotFound();
     const status = bundleStatus(rows);
@@ -81,7 +84,7 @@ export class ClarificationRequests {
       created_at: createdAtOf(rows),
       status,
       active: isActive,
-      delivered: winner !== undefined && !rows.some((row) => row.deliveryPending),
+      delivered: winner !== undefined && isDelivered,
       questions: questionViews(rows),
       ...(winner && { response: winner.response }),
     };

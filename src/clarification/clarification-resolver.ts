@@ -1,11 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { Instant } from '../common/clock.js';
 import { CallerGoneError, Deadline } from '../common/deadline.js';
-import { DomainError, InternalError, TemporarilyUnavailableError } from '../common/domain-error.js';
+import { DomainError, InternalError } from '../common/domain-error.js';
 import { Env } from '../config/env.js';
 import type { Caller } from '../identity/caller.js';
 import { CommitOutcomeUnknownError, Reader, UnitOfWork } from '../persistence/unit-of-work.js';
+import { whileAway } from '../persistence/while-away.js';
 import { refuseAgents } from '../tasks/authorization/task-access.js';
 import { BundleAccess, type AuthorisedBundle } from './bundle-access.js';
 import type { AnsweredBy, Surface } from './answered-by.js';
@@ -29,8 +29,6 @@ export interface Resolution {
 
 /** R10, wherever the budget before the claim runs out. */
 export const UNAVAILABLE = 'clarification response is temporarily unavailable';
-/** Between two attempts to ask a database that is away. */
-const PAUSE_MS = 100;
 
 /**
  * The only way to resolve a bundle, for every surface: identify and authorise, validate and normalise, claim, and for
@@ -86,8 +84,8 @@ export class ClarificationResolver {
     });
     if (claim.kind === 'lost') return claim.resolution;
     const claimed = claim.bundle;
-    await this.phases.delivery(claimed, by, () => this.delivery.deliver(claimed, by));
-    return { claimed: true, delivered: true, status: claimed.status, response: claimed.response };
+    const delivered = await this.phases.delivery(claimed, by, () => this.delivery.deliver(claimed, by));
+    return { claimed: true, delivered, status: claimed.status, response: claimed.response };
   }
 
   private async claim(bundle: AuthorisedBundle, outcome: Outcome, now: Instant, deadline: Deadline): Promise<Claim> {
@@ -116,31 +114,22 @@ export class ClarificationResolver {
     cause: CommitOutcomeUnknownError,
   ): Promise<Claim> {
     const budget = Deadline.after(this.env.preClaimBudgetMs, { message: UNAVAILABLE });
-    for (;;) {
-      try {
-        const committed = await this.unitOfWork.run('bundle.claim-outcome', budget, (tx) =>
-          findCommittedClaim(tx, bundle, outcome, now),
-        );
-        if (committed !== undefined) return { kind: 'claimed', bundle: committed };
-        break;
-      } catch (error) {
-        if (!(error instanceof TemporarilyUnavailableError)) throw error;
-        if (budget.remainingMs <= PAUSE_MS) break;
-        await pause(PAUSE_MS);
-      }
-    }
+    const committed = await whileAway(budget, () =>
+      this.unitOfWork.run('bundle.claim-outcome', budget, (tx) => findCommittedClaim(tx, bundle, outcome, now)),
+    );
+    if (committed !== undefined) return { kind: 'claimed', bundle: committed };
     // It did not happen, or the reconciliation will undo it: sending it again is safe either way.
     throw budget.expiry(cause);
   }
 
   /** R2: one look at the rows, no retry. */
   private async tellLoser(pendingId: string, deadline: Deadline): Promise<Resolution> {
-    const { rows, isActive } = await findBundleStanding(this.reader.within(deadline), pendingId);
+    const { rows, isActive, isDelivered } = await findBundleStanding(this.reader.within(deadline), pendingId);
     if (rows.length === 0) throw bundleNotFound();
     // Whoever won has been rolled back meanwhile: it is neither resolved nor too late.
     if (isActive) throw deadline.expiry();
     const winner = winnerResponse(rows, pendingId);
     if (winner === undefined) throw bundleNotActive();
-    return { claimed: false, delivered: !rows.some((row) => row.deliveryPending), ...winner };
+    return { claimed: false, delivered: isDelivered, ...winner };
   }
 }

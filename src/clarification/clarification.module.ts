@@ -5,9 +5,10 @@ import { ClarificationListing } from './clarification-listing.js';
 import { ClarificationPortAdapter } from './clarification-port.adapter.js';
 import { ClarificationRequests } from './clarification-requests.js';
 import { ClarificationResolver } from './clarification-resolver.js';
+import { AnswerDispatch } from './delivery/answer-dispatch.js';
 import { BundleWait } from './delivery/bundle-wait.js';
-import { IntentRecovery } from './delivery/intent-recovery.js';
 import { OutcomeDelivery } from './delivery/outcome-delivery.js';
+import { Recovery } from './delivery/recovery.js';
 import { WaiterRegistry } from './delivery/waiter-registry.js';
 import { BundleAccessPolicy } from './http/bundle-access.policy.js';
 import { ClarificationController } from './http/clarification.controller.js';
@@ -22,6 +23,7 @@ import { ResponsePhases } from './response-phases.js';
   imports: [TasksModule],
   controllers: [ClarificationController],
   providers: [
+    AnswerDispatch,
     BundleAccess,
     BundleAccessPolicy,
     BundleMetrics,
@@ -30,8 +32,8 @@ import { ResponsePhases } from './response-phases.js';
     ClarificationPortAdapter,
     ClarificationRequests,
     ClarificationResolver,
-    IntentRecovery,
     OutcomeDelivery,
+    Recovery,
     RecoveryMetrics,
     RefusedResponses,
     ResponseMetrics,

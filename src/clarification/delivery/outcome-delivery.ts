@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Clock, laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
 import { InternalError } from '../../common/domain-error.js';
+import { newRowId } from '../../common/row-id.js';
 import { Env } from '../../config/env.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { EventBus } from '../../events/event-bus.js';
@@ -9,18 +10,22 @@ import { actorOf, type AnsweredBy } from '../answered-by.js';
 import { bundleNotFound } from '../domain/bundle-errors.js';
 import { Log } from '../../observability/log.js';
 import { UnitOfWork, type Tx } from '../../persistence/unit-of-work.js';
+import { whileAway } from '../../persistence/while-away.js';
 import { authorOf } from '../../tasks/authorization/author.js';
 import { Clarifications } from '../../tasks/clarification.port.js';
 import type { ClaimedBundle } from '../persistence/claim-bundle.tx.js';
+import type { Answerer } from '../persistence/claimed-rows.js';
+import type { ReservedAnswer } from '../persistence/dispatch-answer.tx.js';
 import {
   confirmDelivery,
   reopenHandOver,
-  resumeByPull,
-  type Answerer,
+  resumeAgent,
   type Finalized,
   type HandedOverTo,
+  type Reserved,
 } from '../persistence/finalize-delivery.tx.js';
-import { restoreBundle, type Restored } from '../persistence/restore-bundle.tx.js';
+import type { Restored } from '../persistence/restore-bundle.tx.js';
+import { AnswerDispatch } from './answer-dispatch.js';
 import { ReplyWatch } from './reply-watch.js';
 import { WaiterRegistry } from './waiter-registry.js';
 
@@ -30,7 +35,7 @@ import { WaiterRegistry } from './waiter-registry.js';
  *
  *   1. an agent waits              → confirm durably, then wake it
  *   2. nobody waits, a rejection   → clear the intent; the agent is not resumed
- *   3. nobody waits, an answer     → the agent's next turn, in one transaction
+ *   3. nobody waits, an answer     → the agent's next turn: in one transaction, or by calling it (AnswerDispatch)
  *
  * An agent whose wait has just ended is given a moment to come back before 3, and when every agent that took a response
  * over is gone before it was written out, 3 follows. Killed at any line, the rows' intent is what recovery goes by.
@@ -45,6 +50,7 @@ export class OutcomeDelivery {
     private readonly unitOfWork: UnitOfWork,
     private readonly clock: Clock,
     private readonly waiters: WaiterRegistry,
+    private readonly dispatches: AnswerDispatch,
     private readonly clarifications: Clarifications,
     private readonly events: EventBus,
     private readonly env: Env,
@@ -95,18 +101,22 @@ export class OutcomeDelivery {
   }
 
   /**
+   * @returns false when the answer was sent to the agent and nobody knows yet whether it has arrived (g)
    * @throws InternalError `retryable: true` when the bundle is answerable again, `false` when the answer is recorded
-   * but reached nobody
+   * but reached nobody, or reached the agent and could not be written down
    */
-  async deliver(bundle: ClaimedBundle, by: AnsweredBy): Promise<void> {
-    await this.track(bundle.pendingId, this.handOver(bundle, by));
+  async deliver(bundle: ClaimedBundle, by: AnsweredBy): Promise<boolean> {
+    return this.track(bundle.pendingId, this.handOver(bundle, by));
   }
 
-  private async track(pendingId: string, handOver: Promise<void>): Promise<void> {
-    const ended = handOver.catch(() => undefined);
+  private async track<T>(pendingId: string, handOver: Promise<T>): Promise<T> {
+    const ended = handOver.then(
+      () => undefined,
+      () => undefined,
+    );
     this.underWay.set(pendingId, ended);
     try {
-      await handOver;
+      return await handOver;
     } finally {
       // A restored bundle may have been claimed again, and its next hand-over begun, before this one has ended.
       if (this.underWay.get(pendingId) === ended) this.underWay.delete(pendingId);
@@ -114,22 +124,15 @@ export class OutcomeDelivery {
     }
   }
 
-  private async handOver(bundle: ClaimedBundle, by: AnsweredBy): Promise<void> {
-    const answerer = authorOf(by.caller, 'user');
-    const deadline = Deadline.after(this.env.deliveryBudgetMs, {
-      message: 'the answer could not be handed over in time',
-    });
-    let result: Finalized;
-    try {
-      result = await this.settle(bundle, answerer, deadline);
-    } catch (error) {
-      result = await this.restoreAfter(error, bundle);
-    }
-    result = await this.conclude(result, bundle, answerer);
+  private async handOver(bundle: ClaimedBundle, by: AnsweredBy): Promise<boolean> {
+    const job = handOverOf(bundle, authorOf(by.caller, 'user'), false);
+    const settled = await this.settle(job);
+    const result = await this.conclude(settled, job);
     switch (result.kind) {
       case 'handed-over':
+      case 'unconfirmed':
         this.events.publish([...result.events, resolved(bundle, by)]);
-        return;
+        return result.kind === 'handed-over';
       case 'too-late':
         this.events.publish(result.events);
         throw new InternalError('the answer is recorded but its session has moved on; send it as a message instead', {
@@ -144,48 +147,82 @@ export class OutcomeDelivery {
    * Gives the response to whoever waits, before anything is published: that makes waiters read the rows, where the
    * reason of a rejection is not. When the agents it was confirmed for have gone by now, hands it over once more.
    */
-  private async conclude(first: Finalized, bundle: ClaimedBundle, answerer: Answerer): Promise<Finalized> {
+  private async conclude(first: Finalized, job: HandOver): Promise<Finalized> {
     let result = first;
     const before: DomainEvent[] = [];
-    while (result.kind === 'handed-over' && !this.hand(result.to, bundle, answerer)) {
+    while (result.kind === 'handed-over' && !this.hand(result.to, job)) {
       before.push(...result.events);
-      result = await this.settleAgain(bundle, answerer);
+      result = await this.settleAgain(job);
     }
     return result.kind === 'not-ours' ? result : { ...result, events: [...before, ...result.events] };
   }
 
-  private async settle(bundle: ClaimedBundle, answerer: Answerer, deadline: Deadline): Promise<Finalized> {
+  private async settle(job: HandOver): Promise<Finalized> {
+    const { bundle } = job;
+    const deadline = Deadline.after(this.env.deliveryBudgetMs, {
+      message: 'the answer could not be handed over in time',
+    });
     if (bundle.status === 'answered' && !this.waiters.hasAgent(bundle.pendingId)) {
       const grace = this.waiters.returnExpectedWithin(bundle.pendingId);
       if (grace > 0) await this.waiters.agentArrival(bundle.pendingId, Math.min(grace, deadline.remainingMs / 2));
     }
-    return this.unitOfWork.run('delivery.hand-over', deadline, (tx) => this.settleIn(tx, bundle, answerer));
+    let begun: Finalized | Reserved;
+    try {
+      begun = await this.unitOfWork.run('delivery.hand-over', deadline, (tx) => this.settleIn(tx, job));
+    } catch (error) {
+      return this.restoreAfter(error, job);
+    }
+    return this.dispatched(begun, job, deadline);
   }
 
   /** Which way it goes is decided under the session's lock: an agent may have come or gone until then. */
-  private settleIn(tx: Tx, bundle: ClaimedBundle, answerer: Answerer): Promise<Finalized> {
+  private settleIn(tx: Tx, { bundle, answerer, reserved }: HandOver): Promise<Finalized | Reserved> {
     const now = this.clock.now();
     const isLive = this.waiters.hasAgent(bundle.pendingId);
-    if (bundle.status === 'answered' && !isLive) return resumeByPull(tx, bundle, answerer, now);
+    if (bundle.status === 'answered' && !isLive) return resumeAgent(tx, bundle, answerer, reserved.turnId, now);
     return confirmDelivery(tx, bundle, isLive ? 'waiter' : 'nobody', answerer, this.clarifications.port, now);
   }
 
+  /** Calls the agent, if that is how the hand-over goes on. */
+  private async dispatched(begun: Finalized | Reserved, job: HandOver, deadline: Deadline): Promise<Finalized> {
+    const { bundle, reserved } = job;
+    const isLive = (): boolean => this.waiters.hasAgent(bundle.pendingId);
+    let result = begun;
+    while (result.kind === 'reserved') {
+      const otherwise = (tx: Tx): Promise<Finalized | Reserved> => this.settleIn(tx, job);
+      const dispatch = await this.dispatches.dispatch(reserved, bundle, isLive, otherwise, deadline);
+      if (dispatch.kind === 'not-delivered') {
+        // An answer that was said to be delivered is not taken back, but sent until it is.
+        return job.isTold ? this.dispatches.leaveOpen(reserved) : this.restoreAfter(dispatch.cause, job);
+      }
+      result = dispatch;
+    }
+    return result;
+  }
+
   /** @throws InternalError `retryable: false`: the answer is recorded, and a repeated wait returns it */
-  private async settleAgain(bundle: ClaimedBundle, answerer: Answerer): Promise<Finalized> {
+  private async settleAgain(job: HandOver): Promise<Finalized> {
+    const { bundle } = job;
     this.log.warn('delivery.lost', { pending_id: bundle.pendingId });
+    const deadline = Deadline.after(this.env.deliveryBudgetMs);
+    let begun: Finalized | Reserved;
     try {
-      return await this.unitOfWork.run(
-        'delivery.hand-over-again',
-        Deadline.after(this.env.deliveryBudgetMs),
-        async (tx) => (await reopenHandOver(tx, bundle)) ?? this.settleIn(tx, bundle, answerer),
+      begun = await whileAway(deadline, () =>
+        this.unitOfWork.run(
+          'delivery.hand-over-again',
+          deadline,
+          async (tx): Promise<Finalized | Reserved> => (await reopenHandOver(tx, bundle)) ?? this.settleIn(tx, job),
+        ),
       );
     } catch (cause) {
       throw new InternalError('the answer is recorded but could not be handed over', { cause, retryable: false });
     }
+    return this.dispatched(begun, job, deadline);
   }
 
   /** @returns false when the response was confirmed for an agent and none is left to take it */
-  private hand(to: HandedOverTo, bundle: ClaimedBundle, answerer: Answerer): boolean {
+  private hand(to: HandedOverTo, job: HandOver): boolean {
+    const { bundle } = job;
     // Whoever waits for an answer that is in the agent's next turn reads which turn that is from the rows.
     if (to === 'turn' || (to === 'settled' && bundle.status === 'answered')) return true;
     const waiters = this.waiters.of(bundle.pendingId);
@@ -196,16 +233,17 @@ export class OutcomeDelivery {
     this.replies.follow(
       bundle.pendingId,
       agents.map((agent) => agent.onReply),
-      () => this.resumeLost(bundle, answerer),
+      () => this.resumeLost(job),
     );
     return true;
   }
 
   /** No agent's connection has carried the response out: path 3 after all, in the background. */
-  private resumeLost(bundle: ClaimedBundle, answerer: Answerer): void {
+  private resumeLost({ bundle, answerer }: HandOver): void {
     const { pendingId } = bundle;
+    const job = handOverOf(bundle, answerer, true);
     const resume = async (): Promise<void> => {
-      const result = await this.conclude(await this.settleAgain(bundle, answerer), bundle, answerer);
+      const result = await this.conclude(await this.settleAgain(job), job);
       if (result.kind !== 'not-ours') this.events.publish(result.events);
     };
     this.own(pendingId, () => this.track(pendingId, resume())).catch((error: unknown) => {
@@ -214,29 +252,25 @@ export class OutcomeDelivery {
   }
 
   /**
-   * The hand-over failed. Its transaction changed nothing, unless its COMMIT got no reply: then the rows are settled.
+   * The hand-over failed and is known not to have reached anybody. Its transaction changed nothing, unless its COMMIT
+   * got no reply: then the rows are settled.
    * @throws InternalError `retryable: true`
    */
-  private async restoreAfter(error: unknown, bundle: ClaimedBundle): Promise<Finalized> {
+  private async restoreAfter(error: unknown, { bundle, reserved }: HandOver): Promise<Finalized> {
     this.log.warn('delivery.failed', { error, pending_id: bundle.pendingId });
-    let restored: Restored;
+    let restored: Restored | undefined;
     try {
-      // A budget of its own, small enough for the responder to hear within its 40 s.
-      restored = await this.unitOfWork.run('delivery.restore', Deadline.after(this.env.preClaimBudgetMs), (tx) =>
-        restoreBundle(
-          tx,
-          { pendingId: bundle.pendingId, sessionId: bundle.sessionId, rowIds: bundle.claimedRowIds },
-          this.clock.now(),
-        ),
-      );
+      restored = await this.dispatches.withdraw(reserved);
     } catch (restoreError) {
       // The intent is still in the rows: the reconciliation that runs once a minute tries again.
       this.log.error('delivery.restore_failed', { error: restoreError, pending_id: bundle.pendingId });
       throw retryable(error);
     }
-    switch (restored.kind) {
+    switch (restored?.kind) {
+      case undefined:
+        return this.dispatches.leaveOpen(reserved);
       case 'settled':
-        return { kind: 'handed-over', to: 'settled', events: [] };
+        return { kind: 'handed-over', to: 'settled', events: restored.events };
       case 'gone':
         return { kind: 'not-ours' };
       case 'kept':
@@ -246,6 +280,20 @@ export class OutcomeDelivery {
         throw retryable(error);
     }
   }
+}
+
+/** One claimed bundle on its way, and the turn that may be reserved for it. */
+interface HandOver {
+  readonly bundle: ClaimedBundle;
+  readonly answerer: Answerer;
+  readonly reserved: ReservedAnswer;
+  /** Whether the responder has heard that the answer is delivered. */
+  readonly isTold: boolean;
+}
+
+function handOverOf(bundle: ClaimedBundle, answerer: Answerer, isTold: boolean): HandOver {
+  const { pendingId, sessionId, claimedRowIds: rowIds } = bundle;
+  return { bundle, answerer, isTold, reserved: { turnId: newRowId(), sessionId, pendingId, rowIds } };
 }
 
 function retryable(cause: unknown): InternalError {

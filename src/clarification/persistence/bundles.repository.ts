@@ -3,6 +3,7 @@ import type { Dialect } from '../../persistence/dialect.js';
 import type { SqlExecutor, SqlValue } from '../../persistence/unit-of-work.js';
 import { composeMetadata, type BundleChange } from '../domain/bundle-metadata.js';
 import { inD2Order, readBundleRow, type BundleRow, type StoredRow } from '../domain/bundle.js';
+import { isAnswerUnconfirmed } from '../../tasks/persistence/dispatches.repository.js';
 import { isActiveBundleRow, pendingIdOf } from './active-bundle.predicate.js';
 
 /** The columns of a {@link StoredRow} for `row`, an alias of task_session_messages. */
@@ -26,18 +27,27 @@ export async function findBundle(sql: SqlExecutor, pendingId: string): Promise<B
 export interface BundleStanding {
   readonly rows: readonly BundleRow[];
   readonly isActive: boolean;
+  /** Whether its answer has reached its agent, or will whatever happens: nothing is claimed, or sent without a reply. */
+  readonly isDelivered: boolean;
 }
 
-/** The bundle, and whether it is active (D4) at the same instant. */
+/** The bundle, and at the same instant whether it is active (D4) and its answer handed over. */
 export async function findBundleStanding(sql: SqlExecutor, pendingId: string): Promise<BundleStanding> {
-  const { rows } = await sql.query<StoredRow & { is_active: number }>(
-    `SELECT ${storedRowColumns(sql.dialect, 'm')}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
+  const { rows: stored } = await sql.query<StoredRow & { is_active: number; is_unconfirmed: number }>(
+    `SELECT ${storedRowColumns(sql.dialect, 'm')},
+       CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active,
+       CASE WHEN ${isAnswerUnconfirmed(sql.dialect, 'm.task_session_id', '$1')} THEN 1 ELSE 0 END AS is_unconfirmed
      FROM task_session_messages m
      WHERE ${pendingIdOf(sql.dialect, 'm')} = $1 AND m.type = 'clarification_request'
      ORDER BY m.created_at, m.id`,
     [pendingId],
   );
-  return { rows: read(rows, pendingId), isActive: rows.some((row) => row.is_active === 1) };
+  const rows = read(stored, pendingId);
+  return {
+    rows,
+    isActive: stored.some((row) => row.is_active === 1),
+    isDelivered: !rows.some((row) => row.deliveryPending) && !stored.some((row) => row.is_unconfirmed === 1),
+  };
 }
 
 /** The bundle with its rows locked in id order; the caller holds the session's lock. */
@@ -66,7 +76,10 @@ export async function lockActiveRows(sql: SqlExecutor, sessionId: string, pendin
 }
 
 /** The questions of a turn, each bundle's rows with whether the bundle is active. */
-export async function findBundlesOfTurn(sql: SqlExecutor, turnId: string): Promise<BundleStanding[]> {
+export async function findBundlesOfTurn(
+  sql: SqlExecutor,
+  turnId: string,
+): Promise<Omit<BundleStanding, 'isDelivered'>[]> {
   const { rows } = await sql.query<StoredRow & { is_active: number }>(
     `SELECT ${storedRowColumns(sql.dialect, 'm')}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
      FROM task_session_messages m WHERE m.turn_id = $1 AND m.type = 'clarification_request'

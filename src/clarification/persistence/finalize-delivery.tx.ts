@@ -2,28 +2,27 @@ import type { Instant } from '../../common/clock.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
 import type { ClarificationPort } from '../../tasks/clarification.port.js';
+import { readResumeSettings } from '../../tasks/domain/resume-settings.js';
 import { isTerminal } from '../../tasks/domain/session-state.js';
-import { insertMessage, type AuthorType } from '../../tasks/persistence/messages.repository.js';
-import { lockSession, setSessionState, type SessionRow } from '../../tasks/persistence/sessions.repository.js';
+import { insertMessage } from '../../tasks/persistence/messages.repository.js';
+import { setSessionState, type SessionRow } from '../../tasks/persistence/sessions.repository.js';
 import { findCurrentTurn, findTurn } from '../../tasks/persistence/turns.repository.js';
 import { messageOf, openTurn } from '../../tasks/turns/open-turn.tx.js';
-import { enqueuePrompt, releaseQueuedPrompt } from '../../tasks/turns/prompt-queue.tx.js';
+import { answerMetadata, enqueuePrompt, releaseQueuedPrompt } from '../../tasks/turns/prompt-queue.tx.js';
 import { answerPrompt } from '../domain/answer-prompt.js';
-import type { BundleRow } from '../domain/bundle.js';
 import { holdsBackPrompts } from './active-sessions.query.js';
-import { changeRows, lockBundle } from './bundles.repository.js';
+import { changeRows } from './bundles.repository.js';
 import type { ClaimedBundle } from './claim-bundle.tx.js';
-
-export interface Answerer {
-  readonly authorType: AuthorType;
-  readonly authorId: string;
-}
+import { lockClaim, questionEvents, settle, type Answerer } from './claimed-rows.js';
+import { reserveTurn } from './dispatch-answer.tx.js';
 
 /** `settled`: somebody had done it before, in a transaction whose reply was lost. */
 export type HandedOverTo = 'waiter' | 'nobody' | 'turn' | 'settled';
 
 export type Finalized =
   | { readonly kind: 'handed-over'; readonly to: HandedOverTo; readonly events: readonly DomainEvent[] }
+  /** Sent to the agent without a reply; it is in the mailbox as well, and sent again until it is accepted. */
+  | { readonly kind: 'unconfirmed'; readonly events: readonly DomainEvent[] }
   /** A newer turn or a final state came first: the answer stays as history and reached nobody. */
   | { readonly kind: 'too-late'; readonly events: readonly DomainEvent[] }
   /** The rows are no longer this claim's: restored, or gone with their task. */
@@ -62,35 +61,48 @@ export async function confirmDelivery(
   return { kind: 'handed-over', to, events };
 }
 
+/** What is to follow a transaction that has only reserved the agent's next turn. */
+export interface Reserved {
+  readonly kind: 'reserved';
+}
+
 /**
- * Delivery claimed → terminal by resuming an agent that is not waiting, in pull mode: one transaction checks that the
- * bundle's turn is still current, opens the next turn with the answers as its prompt in the mailbox, and clears the
- * intent. While another question of the turn is open, or its answer on its way, the prompt is queued instead, so that it
- * does not supersede it.
+ * Resumes an agent that is not waiting. One transaction checks that the bundle's turn is still current, and then:
+ *
+ *   - while another question of the turn is open, or its answer on its way, queues the prompt, so that it does not
+ *     supersede it: delivery claimed → terminal
+ *   - in pull mode opens the next turn with the answers as its prompt in the mailbox: delivery claimed → terminal
+ *   - in webhook mode reserves the next turn and leaves the intent: whoever calls dispatches it
+ *
+ * @param turnId of the turn that may be reserved
  */
-export async function resumeByPull(
+export async function resumeAgent(
   tx: Tx,
   bundle: ClaimedBundle,
   answerer: Answerer,
+  turnId: string,
   now: Instant,
-): Promise<Finalized> {
+): Promise<Finalized | Reserved> {
   const locked = await lockClaim(tx, bundle);
   if (locked === undefined) return { kind: 'not-ours' };
   const { session, rows } = locked;
   if (rows.length === 0) return SETTLED;
   const current = await findCurrentTurn(tx, session.id);
+  if (isTerminal(session.state) || current?.id !== bundle.turnId) {
+    await settle(tx, rows);
+    return { kind: 'too-late', events: questionEvents(bundle, rows) };
+  }
+  const isHeldBack = await holdsBackPrompts(tx, session.id, bundle.pendingId);
+  if (!isHeldBack && readResumeSettings(session.resume).mode === 'webhook') {
+    await reserveTurn(tx, session, turnId, bundle, answerer, now);
+    return { kind: 'reserved' };
+  }
   await settle(tx, rows);
   const events = questionEvents(bundle, rows);
-  if (isTerminal(session.state) || current?.id !== bundle.turnId) return { kind: 'too-late', events };
-
   const prompt = { content: answerPrompt(bundle.rows), ...answerer };
-  if (await holdsBackPrompts(tx, session.id)) {
-    const message = await enqueuePrompt(
-      tx,
-      current,
-      { ...prompt, metadata: { resumed_from_pending_id: bundle.pendingId } },
-      now,
-    );
+  const answered = { pendingId: bundle.pendingId, response: bundle.response };
+  if (isHeldBack) {
+    const message = await enqueuePrompt(tx, current, { ...prompt, metadata: answerMetadata(answered) }, now);
     events.push({
       type: 'session.message.added',
       taskId: session.task_id,
@@ -99,7 +111,7 @@ export async function resumeByPull(
     });
     return { kind: 'handed-over', to: 'turn', events };
   }
-  const opened = await openTurn(tx, session, { now, prompt, forMailbox: true, resumedFrom: bundle.pendingId });
+  const opened = await openTurn(tx, session, { now, prompt, forMailbox: true, answered });
   return { kind: 'handed-over', to: 'turn', events: [...events, ...opened.events] };
 }
 
@@ -123,40 +135,6 @@ export async function reopenHandOver(tx: Tx, bundle: ClaimedBundle): Promise<Fin
 
 async function isCurrent(tx: Tx, bundle: ClaimedBundle): Promise<boolean> {
   return (await findCurrentTurn(tx, bundle.sessionId))?.id === bundle.turnId;
-}
-
-/**
- * The session's lock and the claimed rows whose intent is still set; none of them when the hand-over is already
- * settled, undefined when the rows are not this claim's any more.
- */
-async function lockClaim(
-  tx: Tx,
-  bundle: ClaimedBundle,
-): Promise<{ session: SessionRow; claimed: readonly BundleRow[]; rows: readonly BundleRow[] } | undefined> {
-  const session = await lockSession(tx, bundle.sessionId);
-  if (session === undefined) return undefined;
-  const ids = new Set(bundle.claimedRowIds);
-  const claimed = (await lockBundle(tx, bundle.pendingId)).filter((row) => ids.has(row.id));
-  if (claimed.length !== ids.size || claimed.some((row) => row.status !== bundle.claimStatus)) return undefined;
-  return { session, claimed, rows: claimed.filter((row) => row.deliveryPending) };
-}
-
-/** Leaves updated_at alone: it is when the answer was given. */
-async function settle(tx: Tx, rows: readonly BundleRow[]): Promise<void> {
-  await changeRows(
-    tx,
-    rows.map((row) => ({ row, change: { kind: 'settled' } })),
-    null,
-  );
-}
-
-function questionEvents(bundle: ClaimedBundle, rows: readonly BundleRow[]): DomainEvent[] {
-  return rows.map((row) => ({
-    type: 'session.message.updated',
-    taskId: bundle.taskId,
-    sessionId: bundle.sessionId,
-    messageId: row.id,
-  }));
 }
 
 /** The rows don't hold the reason of a rejection; the transcript does. */

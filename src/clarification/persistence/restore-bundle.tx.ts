@@ -12,7 +12,7 @@ export type Restored =
   /** A newer turn or a final state forbids it: the answer stays as history, its intent is cleared. */
   | { readonly kind: 'kept'; readonly events: readonly DomainEvent[] }
   /** Nothing was owed any more, or somebody is seeing to it. */
-  | { readonly kind: 'settled' }
+  | { readonly kind: 'settled'; readonly events: readonly DomainEvent[] }
   /** Deleted with its task. */
   | { readonly kind: 'gone' };
 
@@ -32,7 +32,7 @@ export async function restoreBundle(
 ): Promise<Restored> {
   const session = await lockSession(tx, owed.sessionId);
   if (session === undefined) return { kind: 'gone' };
-  if (isBeingDelivered()) return { kind: 'settled' };
+  if (isBeingDelivered()) return { kind: 'settled', events: [] };
   const wanted = owed.rowIds === undefined ? undefined : new Set(owed.rowIds);
   const rows = (await lockBundle(tx, owed.pendingId)).filter(
     (row) =>
@@ -41,7 +41,7 @@ export async function restoreBundle(
       isResolvedStatus(row.status) &&
       (wanted === undefined || wanted.has(row.id)),
   );
-  if (rows.length === 0) return { kind: 'settled' };
+  if (rows.length === 0) return { kind: 'settled', events: [] };
   const current = await findCurrentTurn(tx, session.id);
   const isOpen = !isTerminal(session.state) && rows.every((row) => row.turnId === current?.id);
   const about = { taskId: session.task_id, sessionId: session.id };
