@@ -173,6 +173,13 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
     'A webhook gets exactly the bytes of the call, signed by the Standard Webhooks scheme, under its id.',
   'WEBHOOK-RESULT':
     'A call is accepted by a 2xx, not delivered by another status or when it was not sent whole, else unknown.',
+  'HANDOVER-WEBHOOK':
+    'In webhook mode an answer reserves a turn, marks it attempted, calls the agent, and is published once accepted.',
+  'HANDOVER-REFUSED': 'A call that is known not to have arrived takes the reservation back and restores the rows.',
+  'HANDOVER-UNKNOWN':
+    'A call without a reply leaves the answer terminal, in the mailbox as well, and sent again until accepted.',
+  'RESERVATION-BARRIER': 'While a turn is reserved no other opens: POST turns waits for it, prompts are queued.',
+  'TURN-PROMPTED': 'A prompt that the agent did not send itself reaches it through its webhook, again until accepted.',
   'HANDOVER-FORBIDDEN': 'Where restoring is forbidden the answer stays as history and the responder is told so.',
   RESTORE: 'Restoring gives back exactly the claimed rows as they were before the claim.',
   PROMPT: 'The prompt of a resumed agent names every question with chosen labels and ids and the text.',
@@ -189,6 +196,10 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
 
   // Recovery and operation
   'RECOVER-INTENTS': 'At start, claims that were not handed over become answerable again where that is allowed.',
+  'RECOVER-RESERVATIONS':
+    'At start and once a minute, a reservation left behind is withdrawn if nobody was called, else published and sent.',
+  'RECOVER-MALFORMED':
+    'A reservation that does not say what it was for fails the start, names the turn, changes nothing.',
   'RECOVER-ORDER': 'Requests are admitted only after recovery, and a start that fails exits with one clear line.',
   KILL: 'Killed at any step, a bundle is answerable or resolved and handed over, never lost and never twice.',
   'KILL-RECOVERY': 'Killed while it recovers, the next start ends where an undisturbed one would have.',

@@ -151,8 +151,11 @@ describe('P1: the source has one way to the claim', () => {
     expect(importersOf(CLAIM)).toEqual(
       [
         // For the type of what was claimed.
+        'src/clarification/delivery/answer-dispatch.ts',
         'src/clarification/delivery/outcome-delivery.ts',
         RESOLVER,
+        'src/clarification/persistence/claimed-rows.ts',
+        'src/clarification/persistence/dispatch-answer.tx.ts',
         'src/clarification/persistence/finalize-delivery.tx.ts',
       ].sort(),
     );

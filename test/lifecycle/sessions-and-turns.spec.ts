@@ -229,7 +229,7 @@ describeEachEngine('sessions and turns', (engine) => {
       ['1', 1],
       ['"1"', '1'],
     ])(
-      'CURRENT-TURN: a pure reservation (flag %s) is hidden and never current, and the next turn starts after it',
+      'CURRENT-TURN: a pure reservation (flag %s) is hidden and never current, and the next turn waits for it and starts after it',
       async (_, flag) => {
         const { scenario } = staged();
         const asked = await scenario.asked();
@@ -239,23 +239,30 @@ describeEachEngine('sessions and turns', (engine) => {
         expect(await scenario.turns(asked)).toEqual([current]);
         expect(await scenario.isActive(asked)).toBe(true);
         await expect(scenario.completeTurn(asked, reserved)).rejects.toThrow(NotFoundError);
-        expect((await scenario.openTurn(asked)).started_at).toBe(plusMilliseconds(later, 1));
+        const opening = scenario.openTurn(asked);
+        await scenario.services.messages.admit(ALICE, asked.sessionId, { content: 'hello' }, soon());
+        expect(await scenario.turns(asked)).toEqual([current]);
+        await database.sql("UPDATE task_session_turns SET metadata = '{}' WHERE id = $1", [reserved]);
+        expect((await opening).started_at).toBe(plusMilliseconds(later, 1));
       },
     );
 
     it.each([
-      ['that was attempted', { prompt_dispatch_pending: true, prompt_dispatch_attempted: '1' }],
-      ['that is none (false)', { prompt_dispatch_pending: false }],
-      ['that is none ("yes")', { prompt_dispatch_pending: 'yes' }],
-      ['that is none (1.0 as text)', { prompt_dispatch_pending: '1.0' }],
-    ])('CURRENT-TURN: a reservation %s is current and supersedes', async (_, metadata) => {
-      const { scenario } = staged();
-      const asked = await scenario.asked();
-      await reserve(scenario, asked, metadata, plusMilliseconds(scenario.services.clock.now(), 10_000));
-      expect(await scenario.turns(asked)).toHaveLength(2);
-      expect(await scenario.isActive(asked)).toBe(false);
-      await expect(scenario.answer(asked)).rejects.toThrow(NotActiveError);
-    });
+      ['that was attempted', { prompt_dispatch_pending: true, prompt_dispatch_attempted: '1' }, 'hidden'],
+      ['that is none (false)', { prompt_dispatch_pending: false }, 'shown'],
+      ['that is none ("yes")', { prompt_dispatch_pending: 'yes' }, 'shown'],
+      ['that is none (1.0 as text)', { prompt_dispatch_pending: '1.0' }, 'shown'],
+    ])(
+      'CURRENT-TURN: a reservation %s is current and supersedes, though it may be hidden',
+      async (_, metadata, shown) => {
+        const { scenario } = staged();
+        const asked = await scenario.asked();
+        await reserve(scenario, asked, metadata, plusMilliseconds(scenario.services.clock.now(), 10_000));
+        expect(await scenario.turns(asked)).toHaveLength(shown === 'shown' ? 2 : 1);
+        expect(await scenario.isActive(asked)).toBe(false);
+        await expect(scenario.answer(asked)).rejects.toThrow(NotActiveError);
+      },
+    );
 
     it('CURRENT-TURN: a reservation that a message refers to is current; deleting messages never moves it back', async () => {
       const { scenario } = staged();

@@ -7,6 +7,7 @@ import type { Resolution } from '../../src/clarification/clarification-resolver.
 import type { WaitOptions, WaitResult } from '../../src/clarification/delivery/bundle-wait.js';
 import { findBundle } from '../../src/clarification/persistence/bundles.repository.js';
 import type { DomainEvent } from '../../src/events/domain-event.js';
+import type { ResumeSettings } from '../../src/tasks/domain/resume-settings.js';
 import type { MessageView, SessionView, TurnView } from '../../src/tasks/views.js';
 import type { TestDatabase } from './engines.js';
 import { questionOf } from './question.js';
@@ -33,6 +34,12 @@ export interface Waiting {
 }
 
 export const ALICE: Caller = { kind: 'user', userId: 'alice', userName: 'alice', tokenId: 'token-of-alice' };
+
+export const WEBHOOK = {
+  mode: 'webhook',
+  url: 'https://agent.example/hook',
+  secret: `whsec_${'A'.repeat(32)}`,
+} as const;
 
 export const soon = (): Deadline => Deadline.after(20_000);
 
@@ -79,6 +86,20 @@ export class Scenario {
     const tokenId = agentTokenId(hashToken(session.agent_token));
     const agent: Caller = { kind: 'agent', sessionId: session.id, tokenId };
     return { taskId, sessionId: session.id, agent };
+  }
+
+  /** A session whose agent is called. */
+  async webhookSession(): Promise<SessionOf> {
+    const session = await this.session();
+    await this.moveWebhook(session, WEBHOOK);
+    return session;
+  }
+
+  async moveWebhook(session: SessionOf, resume: ResumeSettings): Promise<void> {
+    await this.database.sql('UPDATE task_sessions SET resume = $2 WHERE id = $1', [
+      session.sessionId,
+      JSON.stringify(resume),
+    ]);
   }
 
   /** A bundle of these questions, in a session of its own unless one is given. */

@@ -8,9 +8,11 @@ import { ClarificationListing } from '../../src/clarification/clarification-list
 import { ClarificationPortAdapter } from '../../src/clarification/clarification-port.adapter.js';
 import { ClarificationRequests } from '../../src/clarification/clarification-requests.js';
 import { ClarificationResolver } from '../../src/clarification/clarification-resolver.js';
+import { AnswerDispatch } from '../../src/clarification/delivery/answer-dispatch.js';
 import { BundleWait } from '../../src/clarification/delivery/bundle-wait.js';
-import { IntentRecovery } from '../../src/clarification/delivery/intent-recovery.js';
 import { OutcomeDelivery } from '../../src/clarification/delivery/outcome-delivery.js';
+import { RecoveryMetrics } from '../../src/clarification/delivery/recovery-metrics.js';
+import { Recovery } from '../../src/clarification/delivery/recovery.js';
 import { RestWait } from '../../src/clarification/http/rest-wait.js';
 import { WaiterRegistry } from '../../src/clarification/delivery/waiter-registry.js';
 import { ResponseMetrics } from '../../src/clarification/response-metrics.js';
@@ -23,12 +25,15 @@ import { Clarifications } from '../../src/tasks/clarification.port.js';
 import { Mailbox } from '../../src/tasks/mailbox/mailbox.service.js';
 import { Messages } from '../../src/tasks/messages/messages.service.js';
 import { PendingActions } from '../../src/tasks/pending-actions.js';
+import { TurnDispatcher } from '../../src/tasks/resume/turn-dispatcher.js';
 import { Sessions } from '../../src/tasks/sessions/sessions.service.js';
 import { Tasks } from '../../src/tasks/tasks.service.js';
+import { ReservationBarrier } from '../../src/tasks/turns/reservation-barrier.js';
 import { Turns } from '../../src/tasks/turns/turns.service.js';
 import { Workspaces } from '../../src/tasks/workspaces.service.js';
 import { watchClaims } from './claim-watch.js';
 import type { TestDatabase } from './engines.js';
+import { ScriptedPort } from './scripted-port.js';
 import type { StatementRecorder } from './statement-recorder.js';
 import { TestClock } from './test-clock.js';
 
@@ -37,6 +42,8 @@ export interface ServiceOptions {
   /** Put around the unit of work, e.g. to hold one transaction open at a named step. */
   readonly wrap?: (unitOfWork: UnitOfWork) => UnitOfWork;
   readonly recorder?: StatementRecorder;
+  /** The way to agents' webhooks. Left out, every call is accepted. */
+  readonly port?: ScriptedPort;
 }
 
 export type Services = ReturnType<typeof servicesOn>;
@@ -58,7 +65,9 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
   const pendingActions = new PendingActions(clarifications, unitOfWork, clock);
   const waiters = new WaiterRegistry(events);
   const bundles = new BundleAccess(reader, access);
-  const delivery = new OutcomeDelivery(unitOfWork, clock, waiters, clarifications, events, env, log);
+  const port = options.port ?? new ScriptedPort();
+  const dispatches = new AnswerDispatch(unitOfWork, clock, port, clarifications, env, log);
+  const delivery = new OutcomeDelivery(unitOfWork, clock, waiters, dispatches, clarifications, events, env, log);
   const phases = new ResponsePhases(log, new ResponseMetrics(new Metrics()), unitOfWork);
   const wait = new BundleWait(bundles, unitOfWork, reader, clock, waiters, delivery, events, env, log);
   return {
@@ -67,7 +76,10 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
     events,
     access,
     waiters,
+    port,
+    dispatches,
     delivery,
+    dispatcher: new TurnDispatcher(unitOfWork, reader, clock, port, events, env, log),
     pendingActions,
     workspaces: new Workspaces(unitOfWork, reader, clock),
     tasks: new Tasks(unitOfWork, reader, clock, access, pendingActions, events, env),
@@ -81,7 +93,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
       pendingActions,
       events,
     ),
-    turns: new Turns(unitOfWork, reader, clock, access, clarifications, events),
+    turns: new Turns(unitOfWork, reader, clock, access, clarifications, new ReservationBarrier(events, env), events),
     messages: new Messages(unitOfWork, reader, clock, access, clarifications, events),
     mailbox: new Mailbox(unitOfWork, reader, clock, access, lifetime, events, env),
     resolver: new ClarificationResolver(bundles, unitOfWork, reader, delivery, phases, env),
@@ -89,6 +101,16 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
     listing: new ClarificationListing(reader, clock),
     wait,
     restWait: new RestWait(wait, lifetime),
-    recovery: new IntentRecovery(unitOfWork, reader, clock, delivery, events, log),
+    recovery: new Recovery(
+      unitOfWork,
+      reader,
+      clock,
+      delivery,
+      dispatches,
+      clarifications,
+      events,
+      new RecoveryMetrics(new Metrics()),
+      log,
+    ),
   };
 }

@@ -37,9 +37,9 @@ export const CLAIM: readonly Patch[] = [
     rule: 'P2',
     says: 'Rows that were resolved when the outcome was validated are not claimed.',
     file: resolver,
-    find: 'const claim = await this.phases.run(',
+    find: 'const claim = await this.phases.claim(',
     replace: `if (bundle.rows.every((row) => row.status === 'answered')) return this.tellLoser(bundle.pendingId, deadline);
-    const claim = await this.phases.run(`,
+    const claim = await this.phases.claim(`,
     spec,
     title: 'becomes active again',
   },
@@ -64,16 +64,15 @@ export const CLAIM: readonly Patch[] = [
     rule: 'R2',
     says: 'A loser is told its own status.',
     file: resolver,
-    find: "if (claim.kind === 'lost') return this.tellLoser(bundle.pendingId, deadline);",
-    replace:
-      "if (claim.kind === 'lost') return { ...(await this.tellLoser(bundle.pendingId, deadline)), status: decided.kind };",
+    find: "if (claim.kind === 'lost') return claim.resolution;",
+    replace: "if (claim.kind === 'lost') return { ...claim.resolution, status: decided.kind };",
     spec,
   },
   {
     rule: 'R2',
     says: 'A loser is told that the winner’s answer has arrived before it has.',
     file: resolver,
-    find: 'delivered: !rows.some((row) => row.deliveryPending), ...winner',
+    find: 'delivered: isDelivered, ...winner',
     replace: 'delivered: true, ...winner',
     spec: 'test/lifecycle/hand-over.spec.ts',
   },
@@ -81,9 +80,10 @@ export const CLAIM: readonly Patch[] = [
     rule: 'R2a',
     says: 'A claim that was not won is tried once more.',
     file: resolver,
-    find: "if (claim.kind === 'lost') return this.tellLoser(bundle.pendingId, deadline);",
-    replace:
-      "if (claim.kind === 'lost' && (await this.claim(bundle, decided, now, deadline)).kind === 'lost') return this.tellLoser(bundle.pendingId, deadline);",
+    find: "if (result.kind === 'claimed') return result;",
+    replace: `if (result.kind === 'claimed') return result;
+      const again = await this.claim(bundle, decided, now, deadline);
+      if (again.kind === 'claimed') return again;`,
     spec,
   },
   {
@@ -130,11 +130,11 @@ export const CLAIM: readonly Patch[] = [
     rule: 'R6',
     says: 'The process remembers who has won; after a restart each loser is told its own decision.',
     file: resolver,
-    find: "if (claim.kind === 'lost') return this.tellLoser(bundle.pendingId, deadline);",
+    find: "if (claim.kind === 'lost') return claim.resolution;",
     replace: `const memory = this as unknown as { winners?: Set<string> };
     const winners = (memory.winners ??= new Set());
     if (claim.kind === 'lost') {
-      const told = await this.tellLoser(bundle.pendingId, deadline);
+      const told = claim.resolution;
       return winners.has(bundle.pendingId) ? told : { ...told, status: decided.kind };
     }
     winners.add(bundle.pendingId);`,

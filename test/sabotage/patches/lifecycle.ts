@@ -3,6 +3,10 @@ import type { Patch } from '../patch.js';
 const close = 'src/clarification/persistence/close-bundles.tx.ts';
 const delivery = 'src/clarification/delivery/outcome-delivery.ts';
 const finalize = 'src/clarification/persistence/finalize-delivery.tx.ts';
+const dispatch = 'src/clarification/delivery/answer-dispatch.ts';
+const dispatching = 'src/clarification/persistence/dispatch-answer.tx.ts';
+const webhook = 'test/lifecycle/webhook.spec.ts';
+const reservations = 'test/lifecycle/reservation-recovery.spec.ts';
 const wait = 'src/clarification/delivery/bundle-wait.ts';
 const openTurn = 'src/tasks/turns/open-turn.tx.ts';
 const handOver = 'test/lifecycle/hand-over.spec.ts';
@@ -124,8 +128,8 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'TURNS',
     says: 'Completing a turn twice tells two times.',
     file: 'src/tasks/persistence/turns.repository.ts',
-    find: "'UPDATE task_session_turns SET completed_at = $2, updated_at = $2 WHERE id = $1 AND completed_at IS NULL',",
-    replace: "'UPDATE task_session_turns SET completed_at = $2, updated_at = $2 WHERE id = $1',",
+    find: '`UPDATE task_session_turns SET completed_at = $2, updated_at = $2 WHERE id = $1 AND completed_at IS NULL',
+    replace: '`UPDATE task_session_turns SET completed_at = $2, updated_at = $2 WHERE id = $1',
     spec: sessions,
   },
   {
@@ -266,9 +270,9 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'HANDOVER-WAITER',
     says: 'The waiter is given the response before that is durable.',
     file: delivery,
-    find: "return this.unitOfWork.run('delivery.hand-over', deadline,",
+    find: "begun = await this.unitOfWork.run('delivery.hand-over', deadline,",
     replace: `for (const waiter of this.waiters.of(bundle.pendingId)) waiter.hand(bundle);
-    return this.unitOfWork.run('delivery.hand-over', deadline,`,
+    begun = await this.unitOfWork.run('delivery.hand-over', deadline,`,
     spec: handOver,
     title: 'it confirms durably',
   },
@@ -276,7 +280,7 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'HANDOVER-LOST',
     says: 'Nobody asks whether the response has reached the agent.',
     file: delivery,
-    find: '() => this.resumeLost(bundle, answerer),',
+    find: '() => this.resumeLost(job),',
     replace: '() => undefined,',
     spec: handOver,
     title: 'before the response was written out',
@@ -293,8 +297,8 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'HANDOVER-PULL',
     says: 'The turn that carries an answer is not in the mailbox.',
     file: finalize,
-    find: 'prompt, forMailbox: true, resumedFrom',
-    replace: 'prompt, forMailbox: false, resumedFrom',
+    find: 'prompt, forMailbox: true, answered',
+    replace: 'prompt, forMailbox: false, answered',
     spec: handOver,
     title: 'opens the next turn',
   },
@@ -302,8 +306,8 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'HANDOVER-FORBIDDEN',
     says: 'An answer whose turn is over opens a turn all the same.',
     file: finalize,
-    find: 'if (isTerminal(session.state) || current?.id !== bundle.turnId) return',
-    replace: 'if (isTerminal(session.state) || current === undefined) return',
+    find: 'if (isTerminal(session.state) || current?.id !== bundle.turnId) {',
+    replace: 'if (isTerminal(session.state) || current === undefined) {',
     spec: handOver,
   },
   {
@@ -325,8 +329,8 @@ export const LIFECYCLE: readonly Patch[] = [
   {
     rule: 'RECOVER-INTENTS',
     says: 'A start leaves alone what the last process did not hand over.',
-    file: 'src/clarification/delivery/intent-recovery.ts',
-    find: 'for (const intent of await this.intents()) await this.recover(intent);',
+    file: 'src/clarification/delivery/recovery.ts',
+    find: 'for (const intent of await listDeliveryIntents(this.sql())) await this.recoverIntent(intent);',
     replace: '',
     spec: recovery,
   },
@@ -334,7 +338,7 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'RECOVER-INTENTS',
     says: 'The reconciliation takes back what this process is handing over.',
     file: 'src/clarification/persistence/restore-bundle.tx.ts',
-    find: "if (isBeingDelivered()) return { kind: 'settled' };",
+    find: "if (isBeingDelivered()) return { kind: 'settled', events: [] };",
     replace: '',
     spec: recovery,
     title: 'what this process is handing over',
@@ -342,9 +346,10 @@ export const LIFECYCLE: readonly Patch[] = [
   {
     rule: 'RECOVER-ORDER',
     says: 'A start goes on although it could not see to what the last process left.',
-    file: 'src/clarification/delivery/intent-recovery.ts',
-    find: 'for (const intent of await this.intents()) await this.recover(intent);',
-    replace: 'for (const intent of await this.intents()) await this.recover(intent).catch(() => undefined);',
+    file: 'src/clarification/delivery/recovery.ts',
+    find: 'for (const intent of await listDeliveryIntents(this.sql())) await this.recoverIntent(intent);',
+    replace:
+      'for (const intent of await listDeliveryIntents(this.sql())) await this.recoverIntent(intent).catch(() => undefined);',
     spec: recovery,
   },
   {
@@ -353,10 +358,124 @@ export const LIFECYCLE: readonly Patch[] = [
     file: finalize,
     find: `await settle(tx, rows);
   const events = questionEvents(bundle, rows);
-  if (isTerminal(session.state) ||`,
+  const prompt =`,
     replace: `const events = questionEvents(bundle, rows);
-  if (isTerminal(session.state) ||`,
+  const prompt =`,
     spec: recovery,
+  },
+  {
+    rule: 'HANDOVER-WEBHOOK',
+    says: 'The agent is called before it is durable that it may have been.',
+    file: dispatch,
+    find: "attempt = await this.unitOfWork.run('delivery.attempt', deadline,",
+    replace: `void this.port.call({ id: answer.turnId, url: '', secret: '', body: '' }, deadline);
+      attempt = await this.unitOfWork.run('delivery.attempt', deadline,`,
+    spec: webhook,
+    title: 'it is called once',
+  },
+  {
+    rule: 'HANDOVER-WEBHOOK',
+    says: 'The last look before the call does not ask whether another question has been opened.',
+    file: dispatching,
+    find: 'if (await hasOpenQuestion(tx, session.id, bundle.pendingId)) return undefined;',
+    replace: '',
+    spec: webhook,
+    title: 'no current turn until it is attempted',
+  },
+  {
+    rule: 'HANDOVER-WEBHOOK',
+    says: 'What the process knows of a call is forgotten when it cannot be written down.',
+    file: dispatch,
+    find: "this.memory.set(answer.turnId, 'accepted');",
+    replace: '',
+    spec: webhook,
+    title: 'without a second call',
+  },
+  {
+    rule: 'HANDOVER-REFUSED',
+    says: 'A refused call leaves the reservation standing.',
+    file: dispatching,
+    find: `if (reservation.has_messages === 1) return undefined;
+    await deleteTurn(tx, reservation.id);`,
+    replace: 'if (reservation.has_messages === 1) return undefined;',
+    spec: webhook,
+    title: 'the reservation goes',
+  },
+  {
+    rule: 'HANDOVER-UNKNOWN',
+    says: 'A turn into which the agent has written is taken back.',
+    file: dispatching,
+    find: `if (reservation.has_messages === 1) return undefined;
+    await deleteTurn(tx, reservation.id);`,
+    replace: 'await deleteTurn(tx, reservation.id);',
+    spec: webhook,
+    title: 'has written into the turn',
+  },
+  {
+    rule: 'HANDOVER-UNKNOWN',
+    says: 'A call without a reply counts as delivered.',
+    file: 'src/tasks/persistence/dispatches.repository.ts',
+    find: "AND ut.dispatch = 'unconfirmed'",
+    replace: "AND ut.dispatch = 'never'",
+    spec: webhook,
+    title: 'until accepted',
+  },
+  {
+    rule: 'HANDOVER-UNKNOWN',
+    says: 'An answer that the agent has fetched is sent all the same.',
+    file: 'src/tasks/persistence/turns.repository.ts',
+    find: "dispatch = CASE WHEN dispatch IN ('owed', 'unconfirmed') THEN 'settled' ELSE dispatch END",
+    replace: 'dispatch = dispatch',
+    spec: webhook,
+    title: 'once the agent',
+  },
+  {
+    rule: 'RESERVATION-BARRIER',
+    says: 'A turn is opened while another one is reserved.',
+    file: 'src/tasks/turns/turns.service.ts',
+    find: 'if (await hasReservation(tx, sessionId)) return undefined;',
+    replace: '',
+    spec: webhook,
+    title: 'does not wait longer',
+  },
+  {
+    rule: 'TURN-PROMPTED',
+    says: 'A turn that the agent opens itself is sent to it.',
+    file: openTurn,
+    find: 'if (opening.forMailbox && prompt !== undefined',
+    replace: 'if (prompt !== undefined',
+    spec: webhook,
+    title: 'sent to nobody',
+  },
+  {
+    rule: 'RECOVER-RESERVATIONS',
+    says: 'A start takes back what may have reached the agent.',
+    file: 'src/clarification/persistence/recover-delivery.tx.ts',
+    find: "if (reservation.is_attempted === 0 || known === 'not-delivered') {",
+    replace: '{',
+    spec: reservations,
+    title: 'one that was attempted is published',
+  },
+  {
+    rule: 'RECOVER-RESERVATIONS',
+    says: 'A start publishes what cannot have reached the agent.',
+    file: 'src/clarification/persistence/recover-delivery.tx.ts',
+    find: "if (reservation.is_attempted === 0 || known === 'not-delivered') {",
+    replace: "if (known === 'not-delivered') {",
+    spec: reservations,
+    title: 'never attempted goes',
+  },
+  {
+    rule: 'RECOVER-MALFORMED',
+    says: 'A start sees to the reservations that it can read before it fails for the others.',
+    file: 'src/clarification/delivery/recovery.ts',
+    find: `const [first] = malformed;
+    if (first !== undefined) throw first.problem;
+    for (const answer of answers) await this.recoverAnswer(answer);`,
+    replace: `const [first] = malformed;
+    for (const answer of answers) await this.recoverAnswer(answer);
+    if (first !== undefined) throw first.problem;`,
+    spec: reservations,
   },
   {
     rule: 'SHUTDOWN',

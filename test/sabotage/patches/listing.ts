@@ -110,7 +110,7 @@ export const LISTING: readonly Patch[] = [
   {
     rule: 'L2',
     says: 'A start ends the sessions whose agents only the last process knew.',
-    file: 'src/clarification/delivery/intent-recovery.ts',
+    file: 'src/clarification/delivery/recovery.ts',
     find: 'this.timer = setInterval(',
     replace: `await this.unitOfWork.run('recovery.sessions', Deadline.after(BUDGET_MS), (tx) => tx.query("UPDATE task_sessions SET state = 'failed'"));
     this.timer = setInterval(`,
