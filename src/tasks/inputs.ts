@@ -1,5 +1,7 @@
 import { BooleanField, ChoiceField, IdField, IntegerField, ObjectField, TextField } from '../common/input/fields.js';
 import { SESSION_STATES, type SessionState } from './domain/session-state.js';
+import { WEBHOOK_SECRET_PATTERN } from './resume/webhook/webhook-secret.js';
+import { MAX_WEBHOOK_URL } from './resume/webhook/webhook-url.js';
 
 const MAX_NAME = 200;
 const MAX_DESCRIPTION = 16_000;
@@ -46,9 +48,30 @@ export class ListTasksInput {
   limit?: number;
 }
 
-class ResumeInput {
-  @ChoiceField({ values: ['pull'], description: 'pull: the agent fetches its next turn from the mailbox.' })
-  mode!: 'pull';
+export class ResumeInput {
+  @ChoiceField({
+    values: ['pull', 'webhook'],
+    description: 'pull: the agent fetches its next turn from the mailbox. webhook: the turn is sent to its url.',
+  })
+  mode!: 'pull' | 'webhook';
+
+  @TextField({
+    max: MAX_WEBHOOK_URL,
+    optional: true,
+    description: 'Required for the mode webhook, and only for it: https, without user name, password and fragment.',
+    example: 'https://agent.example/hook',
+  })
+  url?: string;
+
+  @TextField({
+    pattern: WEBHOOK_SECRET_PATTERN,
+    patternHint: 'be whsec_ and the base64 of 24 to 64 bytes',
+    optional: true,
+    description:
+      'What calls are signed with, only for the mode webhook. Left out, a webhook keeps the one it has; a new one gets ' +
+      'one made, which the reply shows once as webhook_secret.',
+  })
+  secret?: string;
 }
 
 export class CreateSessionInput {

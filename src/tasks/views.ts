@@ -4,12 +4,21 @@ import type { SessionRow } from './persistence/sessions.repository.js';
 import type { TaskRow } from './persistence/tasks.repository.js';
 import type { TurnRow } from './persistence/turns.repository.js';
 import type { WorkspaceRow } from './persistence/workspaces.repository.js';
+import { readResumeSettings, type ResumeSettings } from './domain/resume-settings.js';
 import { SESSION_STATES } from './domain/session-state.js';
 
 const closed = { additionalProperties: false } as const;
 const Instant = Type.String({ format: 'date-time', description: 'UTC, with milliseconds' });
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const literals = <T extends string>(values: readonly T[]) => Type.Enum([...values]);
+
+const ResumeView = Type.Union(
+  [
+    Type.Object({ mode: Type.Literal('pull') }, closed),
+    Type.Object({ mode: Type.Literal('webhook'), url: Type.String() }, closed),
+  ],
+  { description: 'How a turn reaches an agent that does not wait; without the secret' },
+);
 
 /** `"clarification"` while a question of it is open, else null (T). */
 const PendingAction = nullable(Type.Literal('clarification'));
@@ -48,7 +57,7 @@ export const SessionView = Type.Object(
     task_id: Type.String(),
     state: literals(SESSION_STATES),
     is_primary: Type.Boolean(),
-    resume: Type.Object({ mode: Type.Literal('pull') }, closed),
+    resume: ResumeView,
     started_at: Instant,
     completed_at: nullable(Instant),
     updated_at: Instant,
@@ -76,11 +85,24 @@ export const ListedSessionView = Type.Object(
 );
 export type ListedSessionView = Static<typeof ListedSessionView>;
 
+const MadeSecret = Type.Optional(
+  Type.String({
+    description: 'Only when it was made for this request. Signs the calls of the webhook; shown this once',
+  }),
+);
+
 export const CreatedSessionView = Type.Object(
-  { ...SessionView.properties, agent_token: Type.String({ description: 'Shown this once; only its hash is stored' }) },
+  {
+    ...SessionView.properties,
+    agent_token: Type.String({ description: 'Shown this once; only its hash is stored' }),
+    webhook_secret: MadeSecret,
+  },
   closed,
 );
 export type CreatedSessionView = Static<typeof CreatedSessionView>;
+
+export const UpdatedSessionView = Type.Object({ ...SessionView.properties, webhook_secret: MadeSecret }, closed);
+export type UpdatedSessionView = Static<typeof UpdatedSessionView>;
 
 export const TurnView = Type.Object(
   {
@@ -147,13 +169,17 @@ export function taskView(row: TaskRow, pending: { readonly task: boolean; readon
   };
 }
 
+function resumeView(settings: ResumeSettings): SessionView['resume'] {
+  return settings.mode === 'pull' ? { mode: 'pull' } : { mode: 'webhook', url: settings.url };
+}
+
 export function sessionView(row: SessionRow): SessionView {
   return {
     id: row.id,
     task_id: row.task_id,
     state: row.state,
     is_primary: row.is_primary === 1,
-    resume: { mode: 'pull' },
+    resume: resumeView(readResumeSettings(row.resume)),
     started_at: row.started_at,
     completed_at: row.completed_at,
     updated_at: row.updated_at,

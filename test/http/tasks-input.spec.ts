@@ -47,9 +47,9 @@ const badResume: BadBodies = [
   [{ resume: 'pull' }, 'resume must be an object'],
   [{ resume: [] }, 'resume must be an object'],
   [{ resume: {} }, 'resume.mode is required'],
-  [{ resume: { mode: 'webhook' } }, 'resume.mode must be one of pull'],
-  [{ resume: { mode: 7 } }, 'resume.mode must be one of pull'],
-  [{ resume: { mode: 'pull', url: 'https://example.org' } }, `resume.url ${UNKNOWN}`],
+  [{ resume: { mode: 7 } }, 'resume.mode must be one of pull, webhook'],
+  [{ resume: { mode: 'push' } }, 'resume.mode must be one of pull, webhook'],
+  [{ resume: { mode: 'webhook', nonsense: 1 } }, `resume.nonsense ${UNKNOWN}`],
 ];
 
 const session = (estate: Estate) => `/task-sessions/${estate.sessionId}`;

@@ -92,6 +92,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
       clarifications,
       pendingActions,
       events,
+      env,
     ),
     turns: new Turns(unitOfWork, reader, clock, access, clarifications, new ReservationBarrier(events, env), events),
     messages: new Messages(unitOfWork, reader, clock, access, clarifications, events),

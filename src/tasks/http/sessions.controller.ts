@@ -7,7 +7,7 @@ import { OpenTurnInput, UpdateSessionInput } from '../inputs.js';
 import { Sessions } from '../sessions/sessions.service.js';
 import { Turns } from '../turns/turns.service.js';
 import { AGENT_TOKEN, COMPLETED_TURN, ENDED_SESSION, SESSION, TURN, TURNS } from './examples.js';
-import { AgentTokenView, SessionView, TurnListView, TurnView } from '../views.js';
+import { AgentTokenView, SessionView, TurnListView, TurnView, UpdatedSessionView } from '../views.js';
 
 const ofSession = { kind: 'session', from: { param: 'id' }, agents: true } as const;
 const ofTurn = { kind: 'turn', from: { param: 'turnId' }, agents: true } as const;
@@ -39,7 +39,7 @@ export class SessionsController {
     access: notForAgents,
     body: UpdateSessionInput,
     bodyExample: { state: 'completed' },
-    success: { status: 200, description: 'The session', schema: SessionView, example: ENDED_SESSION },
+    success: { status: 200, description: 'The session', schema: UpdatedSessionView, example: ENDED_SESSION },
     errors: { conflict: 'session is completed, which is final' },
   })
   update(

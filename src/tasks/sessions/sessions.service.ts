@@ -3,6 +3,7 @@ import { Clock } from '../../common/clock.js';
 import type { Deadline } from '../../common/deadline.js';
 import { NotFoundError } from '../../common/domain-error.js';
 import { newRowId } from '../../common/row-id.js';
+import { Env } from '../../config/env.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { EventBus } from '../../events/event-bus.js';
 import { AgentTokens } from '../../identity/agent-tokens.js';
@@ -10,10 +11,11 @@ import type { Caller } from '../../identity/caller.js';
 import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { TaskAccess } from '../authorization/task-access.js';
 import { Clarifications } from '../clarification.port.js';
-import { DEFAULT_RESUME } from '../domain/resume-settings.js';
+import { DEFAULT_RESUME, readResumeSettings } from '../domain/resume-settings.js';
 import { isTerminal, refuseEnded } from '../domain/session-state.js';
-import type { CreateSessionInput, UpdateSessionInput } from '../inputs.js';
+import type { CreateSessionInput, ResumeInput, UpdateSessionInput } from '../inputs.js';
 import { PendingActions } from '../pending-actions.js';
+import { hastenDispatches } from '../persistence/dispatches.repository.js';
 import {
   demotePrimarySession,
   findSession,
@@ -27,12 +29,14 @@ import {
   type SessionRow,
 } from '../persistence/sessions.repository.js';
 import { lockTask } from '../persistence/tasks.repository.js';
+import { chosenResume, type ChosenResume } from '../resume/chosen-resume.js';
 import {
   pendingAction,
   sessionView,
   type CreatedSessionView,
   type ListedSessionView,
   type SessionView,
+  type UpdatedSessionView,
 } from '../views.js';
 
 @Injectable()
@@ -46,6 +50,7 @@ export class Sessions {
     private readonly clarifications: Clarifications,
     private readonly pendingActions: PendingActions,
     private readonly events: EventBus,
+    private readonly env: Env,
   ) {}
 
   /** A task's first session is primary unless said otherwise; a new primary demotes the old one. */
@@ -58,6 +63,7 @@ export class Sessions {
     await this.access.task(caller, taskId, deadline);
     const now = this.clock.now();
     const token = this.agentTokens.issue();
+    const { settings, madeSecret } = this.chosen(input)?.over(DEFAULT_RESUME) ?? { settings: DEFAULT_RESUME };
     const row = await this.unitOfWork.run('session.create', deadline, async (tx) => {
       const task = await lockTask(tx, taskId);
       if (task === undefined) throw new NotFoundError('task not found');
@@ -69,7 +75,7 @@ export class Sessions {
         task_id: taskId,
         state: 'created',
         is_primary: isPrimary ? 1 : 0,
-        resume: JSON.stringify(input.resume ?? DEFAULT_RESUME),
+        resume: JSON.stringify(settings),
         started_at: now,
         completed_at: null,
         updated_at: now,
@@ -77,7 +83,7 @@ export class Sessions {
       await insertSession(tx, session, token.hash);
       return session;
     });
-    return { ...sessionView(row), agent_token: token.token };
+    return { ...sessionView(row), agent_token: token.token, ...shownOnce(madeSecret) };
   }
 
   async get(caller: Caller, sessionId: string, deadline: Deadline): Promise<SessionView> {
@@ -115,32 +121,55 @@ export class Sessions {
    * Any state may be set from one that is not final; entering a final one expires the open questions in the same
    * transaction. @throws ConflictError when the session has already ended
    */
-  async update(caller: Caller, sessionId: string, input: UpdateSessionInput, deadline: Deadline): Promise<SessionView> {
+  async update(
+    caller: Caller,
+    sessionId: string,
+    input: UpdateSessionInput,
+    deadline: Deadline,
+  ): Promise<UpdatedSessionView> {
     await this.access.session(caller, sessionId, deadline);
+    const chosen = this.chosen(input);
     const now = this.clock.now();
     // Expiring runs to its end whatever becomes of the caller's connection.
-    const { row, events } = await this.unitOfWork.run('session.update', deadline.withoutCaller(), async (tx) => {
-      const session = await lockSession(tx, sessionId);
-      if (session === undefined) throw new NotFoundError('session not found');
-      const changed: DomainEvent[] = [];
-      if (input.state !== undefined && input.state !== session.state) {
-        refuseEnded(session);
-        const ends = isTerminal(input.state);
-        if (ends) changed.push(...(await this.clarifications.port.expireActive(tx, sessionId, now)));
-        await setSessionState(tx, sessionId, input.state, ends ? now : null, now);
-        changed.push({
-          type: 'session.state_changed',
-          taskId: session.task_id,
-          sessionId,
-          state: input.state,
-        });
-      }
-      if (input.resume !== undefined) await setResume(tx, sessionId, JSON.stringify(input.resume), now);
-      const after = await findSession(tx, sessionId);
-      if (after === undefined) throw new Error('a locked session cannot vanish');
-      return { row: after, events: changed };
-    });
+    const { row, events, madeSecret } = await this.unitOfWork.run(
+      'session.update',
+      deadline.withoutCaller(),
+      async (tx) => {
+        const session = await lockSession(tx, sessionId);
+        if (session === undefined) throw new NotFoundError('session not found');
+        const changed: DomainEvent[] = [];
+        if (input.state !== undefined && input.state !== session.state) {
+          refuseEnded(session);
+          const ends = isTerminal(input.state);
+          if (ends) changed.push(...(await this.clarifications.port.expireActive(tx, sessionId, now)));
+          await setSessionState(tx, sessionId, input.state, ends ? now : null, now);
+          changed.push({
+            type: 'session.state_changed',
+            taskId: session.task_id,
+            sessionId,
+            state: input.state,
+          });
+        }
+        const resume = chosen?.over(readResumeSettings(session.resume));
+        if (resume !== undefined) {
+          await setResume(tx, sessionId, JSON.stringify(resume.settings), now);
+          // What failed may have failed because of the settings that have just been replaced.
+          await hastenDispatches(tx, sessionId, now);
+        }
+        const after = await findSession(tx, sessionId);
+        if (after === undefined) throw new Error('a locked session cannot vanish');
+        return { row: after, events: changed, madeSecret: resume?.madeSecret };
+      },
+    );
     this.events.publish(events);
-    return sessionView(row);
+    return { ...sessionView(row), ...shownOnce(madeSecret) };
   }
+
+  private chosen({ resume }: { readonly resume?: ResumeInput }): ChosenResume | undefined {
+    return resume === undefined ? undefined : chosenResume(resume, { allowPrivate: this.env.webhookAllowPrivate });
+  }
+}
+
+function shownOnce(madeSecret: string | undefined): { webhook_secret?: string } {
+  return madeSecret === undefined ? {} : { webhook_secret: madeSecret };
 }

@@ -11,10 +11,8 @@ export type WebhookUrl = { readonly url: URL } | { readonly problem: string };
  * completes "resume.url …" and repeats nothing of the URL.
  */
 export function readWebhookUrl(text: string, { allowPrivate }: { readonly allowPrivate: boolean }): WebhookUrl {
-  if (text.length > MAX_WEBHOOK_URL) return { problem: `must not be longer than ${MAX_WEBHOOK_URL} characters` };
   // The parser would drop white space and control characters, and call something else than what was written.
-  if (!/^[!-~\u00a0-\u{10ffff}]+$/u.test(text))
-    return { problem: 'must not contain white space or control characters' };
+  if (/[\s\p{Cc}]/u.test(text)) return { problem: 'must not contain white space or control characters' };
   if (!URL.canParse(text)) return { problem: 'must be an absolute URL' };
   const url = new URL(text);
   if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:')) {
