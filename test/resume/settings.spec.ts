@@ -29,7 +29,7 @@ describeEachEngine('resume settings over REST', (engine) => {
 
   async function send(method: string, path: string, body?: unknown): Promise<Heard> {
     const heard = await rest.send(method, path, body);
-    const { webhook_secret: secret, ...others } = (heard.json ?? {});
+    const { webhook_secret: secret, ...others } = heard.json ?? {};
     if (secret !== undefined) shown.push(secret);
     replied.push(JSON.stringify(others));
     return heard;
