@@ -222,6 +222,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   DEMO: 'The demo plays the whole main job and exits 1 when any step fails.',
   CONFIG: 'Each setting has its default, and an invalid one stops the start with a line that names it.',
   LOOPBACK: 'Without auth the server refuses to listen on anything but the loopback address.',
+  'RECOVER-COMMANDS':
+    'With the server stopped, an operator sees what is to be recovered, and can let go of a reservation.',
   'START-LINE': 'The start prints the URL, the database without credentials and the auth mode in one line.',
   'FILE-MODE': 'Data files are made readable to their owner alone.',
   'NO-SECRETS': 'No token, secret, question or answer is in a log at info or above.',

@@ -6,6 +6,7 @@ import type { Env } from '../config/env.js';
 import { Accounts } from '../identity/accounts.js';
 import { AccessTokensRepository } from '../identity/persistence/access-tokens.repository.js';
 import { UsersRepository } from '../identity/persistence/users.repository.js';
+import { acquireInstanceLock } from '../persistence/acquire-instance-lock.js';
 import type { DatabaseUrl } from '../persistence/database-url.js';
 import { openDatabase } from '../persistence/open-database.js';
 import type { Database } from '../persistence/open-database.js';
@@ -30,15 +31,33 @@ export interface DatabaseSession {
  *
  * An empty database is made usable when `createWhenMissing` (in one transaction, which a server that starts at the
  * same instant waits for). An older one is refused: migrating what holds data belongs to a start of the server.
+ *
+ * @param options.isServerStopped refuses to work beside a server, and keeps one from starting meanwhile
  */
 export async function withDatabase<T>(
   env: Env,
-  options: { createWhenMissing?: boolean },
+  options: { createWhenMissing?: boolean; isServerStopped?: boolean },
   work: (session: DatabaseSession) => Promise<T>,
 ): Promise<T> {
   const url = databaseUrlOf(env);
   const createWhenMissing = options.createWhenMissing === true;
   if (!createWhenMissing && (await isMissingFile(url))) throw missing(url);
+  const lock = options.isServerStopped === true ? await acquireInstanceLock(url, ignoreLoss) : undefined;
+  try {
+    return await withOpenDatabase(url, createWhenMissing, work);
+  } finally {
+    await lock?.release();
+  }
+}
+
+/** Even then nothing breaks: what a command does is one transaction, which looks again under the session's lock. */
+function ignoreLoss(): void {}
+
+async function withOpenDatabase<T>(
+  url: DatabaseUrl,
+  createWhenMissing: boolean,
+  work: (session: DatabaseSession) => Promise<T>,
+): Promise<T> {
   const deadline = Deadline.after(BUDGET_MS, { message: 'the database is busy or out of reach; try again' });
   const database = await openReady(url, createWhenMissing, deadline);
   try {

@@ -6,6 +6,7 @@ import type { CliContext } from './cli-context.js';
 import { CommandFailedError, UsageError } from './cli-error.js';
 import { addBackupCommand } from './commands/backup.command.js';
 import { addQuestionCommand } from './commands/question.command.js';
+import { addRecoveryCommand } from './commands/recovery.command.js';
 import { addTokenCommand } from './commands/token.command.js';
 import { addUserCommand } from './commands/user.command.js';
 import { addWorkspaceCommand } from './commands/workspace.command.js';
@@ -46,6 +47,7 @@ function programFor(context: CliContext): Command {
   addTokenCommand(program, context);
   addWorkspaceCommand(program, context);
   addBackupCommand(program, context);
+  addRecoveryCommand(program, context);
   addQuestionCommand(program, context);
   for (const group of [program, ...program.commands]) {
     if (group.commands.length > 0) group.allowExcessArguments().action(() => refuseGroup(group));

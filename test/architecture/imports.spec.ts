@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   clarification: ['common', 'config', 'events', 'http', 'identity', 'observability', 'persistence', 'tasks'],
   stream: ['common', 'events', 'http', 'identity', 'observability', 'persistence', 'tasks'],
   mcp: ['clarification', 'common', 'config', 'http', 'identity', 'observability', 'tasks'],
-  cli: ['common', 'config', 'identity', 'persistence'],
+  cli: ['clarification', 'common', 'config', 'identity', 'persistence'],
   demo: ['clarification', 'config', 'tasks'],
   migrations: [],
   '.': [

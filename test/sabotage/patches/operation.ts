@@ -223,4 +223,20 @@ export const OPERATION: readonly Patch[] = [
     replace: "await import('node:fs/promises').then(({ copyFile }) => copyFile(source, partial));",
     spec: 'test/cli/backup.spec.ts',
   },
+  {
+    rule: 'RECOVER-COMMANDS',
+    says: 'A reservation is discarded with its turn although its agent has been called.',
+    file: 'src/clarification/persistence/discard-reservation.tx.ts',
+    find: 'turn.is_attempted === 0 && turn.has_messages === 0',
+    replace: 'turn.has_messages === 0',
+    spec: 'test/cli/recovery-commands.spec.ts',
+  },
+  {
+    rule: 'RECOVER-COMMANDS',
+    says: 'Recovery commands work beside a running server.',
+    file: 'src/cli/database-session.ts',
+    find: 'options.isServerStopped === true ? await',
+    replace: 'options.isServerStopped === undefined ? await',
+    spec: 'test/cli/recovery-commands.spec.ts',
+  },
 ];
