@@ -180,6 +180,7 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
     'A call without a reply leaves the answer terminal, in the mailbox as well, and sent again until accepted.',
   'RESERVATION-BARRIER': 'While a turn is reserved no other opens: POST turns waits for it, prompts are queued.',
   'TURN-PROMPTED': 'A prompt that the agent did not send itself reaches it through its webhook, again until accepted.',
+  'WEBHOOK-GUARD': 'No connection is opened to an address that is not public, however it is written or resolved.',
   'WEBHOOK-SETTINGS':
     'Resume settings are checked field by field; a secret is shown once, when it is made, and never again.',
   'HANDOVER-FORBIDDEN': 'Where restoring is forbidden the answer stays as history and the responder is told so.',
