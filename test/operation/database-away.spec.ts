@@ -8,7 +8,7 @@ import { McpCaller, RestCaller } from '../support/callers.js';
 import { cuttingProxy, type CuttingProxy } from '../support/cutting-proxy.js';
 import { dumpOf } from '../support/dump.js';
 import { describeEachEngine, describeEngine, type TestDatabase } from '../support/engines.js';
-import { answersTo, makeEstate } from '../support/estate.js';
+import { answersTo, makeEstate, type Estate } from '../support/estate.js';
 import { questionOf } from '../support/question.js';
 import { readerWith } from '../support/reader-with.js';
 import { scrape } from '../support/scrape.js';
@@ -28,6 +28,19 @@ async function endConnections(url: string): Promise<void> {
       WHERE datname = current_database() AND application_name LIKE 'clarion%'`,
   );
   await client.end();
+}
+
+/** A connection that was ended shows when it is used next. */
+async function estateOnceBack(rest: RestCaller): Promise<Estate> {
+  const made: Estate[] = [];
+  await until(async () => {
+    await makeEstate(rest).then(
+      (estate) => made.push(estate),
+      (error: unknown) => expect(String(error)).toContain(': 503 '),
+    );
+    return made.length > 0;
+  });
+  return made[0] as Estate;
 }
 
 /** Does something at one crossing into the database, counted from when it is armed. */
@@ -129,7 +142,7 @@ describeEngine('postgres', 'DATABASE-AWAY: a connection that is dropped', (engin
     const { rest, crossings } = await start(database);
     let at = 0;
     for (let isPast = false; !isPast; at += 1) {
-      const { pendingId } = await makeEstate(rest);
+      const { pendingId } = await estateOnceBack(rest);
       crossings.arm(at, () => endConnections(database.url));
       const answered = await rest.post(`/clarification/${pendingId}/respond`, answersTo(['q1'], 'mine'));
       isPast = !crossings.isOver;

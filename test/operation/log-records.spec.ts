@@ -47,6 +47,7 @@ describeEachEngine('the log of a whole run', (engine) => {
       { url: engine.name === 'postgres' ? url.href : database.url },
       {
         authMode: 'enforced',
+        env: { WEBHOOK_ALLOW_PRIVATE: 'true' },
         wrap: stage.wrap,
         wrapReader: (reader) =>
           readerWith(reader, (sql) => {
@@ -104,6 +105,7 @@ describeEachEngine('the log of a whole run', (engine) => {
         'mcp.tool_failed',
         'request.failed',
         'request.unavailable',
+        'webhook.failed',
       ]),
     );
   });
@@ -148,19 +150,35 @@ describeEachEngine('the log of a whole run', (engine) => {
       description: words.say('description'),
       workspace_id: workspace.id,
     });
-    await rest.send('POST', `/tasks/${task.id}/sessions`, {
-      resume: {
+    const refused = [
+      {
         mode: 'webhook',
-        url: `https://${words.say('user')}:${words.say('password')}@example.org/?key=${words.say('urlkey')}`,
-        secret: words.say('secret'),
+        url: `https://${words.say('user')}:${words.say('password')}@example.org/?key=${words.say('key')}`,
       },
-    });
-    const secret = Buffer.from(words.say('webhooksecretofmorethantwentyfourbytes')).toString('base64');
-    await rest.send('POST', `/tasks/${task.id}/sessions`, {
-      is_primary: false,
-      resume: { mode: 'webhook', url: 'https://example.org/hook', secret: words.keep(`whsec_${secret}`) },
-    });
+      { mode: 'webhook', url: 'https://example.org/hook', secret: words.say('secret') },
+      { mode: words.say('mode') },
+    ];
+    for (const resume of refused) {
+      expect((await rest.post(`/tasks/${task.id}/sessions`, { resume })).status).toBe(400);
+    }
+    await callInVain(rest, task.id);
     return rest.make('POST', `/tasks/${task.id}/sessions`, { is_primary: false });
+  }
+
+  /** Answers for an agent that is called where nobody listens: with a secret of the caller's, and with one made. */
+  async function callInVain(rest: RestCaller, taskId: string): Promise<void> {
+    const url = `http://127.0.0.1:1/${words.say('path')}?key=${words.say('urlkey')}`;
+    const secret = words.keep(`whsec_${Buffer.from(words.say('longerthantwentyfourbytes')).toString('base64')}`);
+    const sessions = `/tasks/${taskId}/sessions`;
+    const called = await rest.make('POST', sessions, { is_primary: false, resume: { mode: 'webhook', url, secret } });
+    const moved = await rest.make('POST', sessions, { is_primary: false, resume: { mode: 'webhook', url } });
+    words.keep(moved.webhook_secret);
+    for (const { id, agent_token: token } of [called, moved]) {
+      const open = await asked(new RestCaller(rest.url, words.keep(token)), id);
+      const answered = await rest.post(`/clarification/${open}/respond`, answer());
+      expect(answered.json.retryable).toBe(true);
+      failures.push(answered);
+    }
   }
 
   /** Asked and answered live, declined with a reason, answered into the mailbox, and said without being asked. */
