@@ -2,6 +2,7 @@ import { ACCESS } from './patches/access.js';
 import { ASKING } from './patches/asking.js';
 import { CLAIM } from './patches/claim.js';
 import { DATABASE } from './patches/database.js';
+import { EVENTS } from './patches/events.js';
 import { LIFECYCLE } from './patches/lifecycle.js';
 import { LISTING } from './patches/listing.js';
 import { OPERATION } from './patches/operation.js';
@@ -19,6 +20,7 @@ export const PATCHES: readonly Patch[] = [
   ...OUTCOMES,
   ...ASKING,
   ...SURFACES,
+  ...EVENTS,
   ...DATABASE,
   ...OPERATION,
 ];

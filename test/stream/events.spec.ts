@@ -8,6 +8,7 @@ import { EventClient, type ServerEvent } from '../support/event-client.js';
 import { readerWith } from '../support/reader-with.js';
 import { Stage } from '../support/stage.js';
 import { until } from '../support/until.js';
+import { WebhookReceiver } from '../support/webhook-receiver.js';
 
 const WHERE_TASKS_ARE = /FROM tasks t LEFT JOIN workspaces/;
 const WHO_IS_ASKED = /AS session_id, s\.task_id/;
@@ -31,7 +32,7 @@ describeEachEngine('EVENTS: what is told of what happens', (engine) => {
       {
         wrap: stage.wrap,
         wrapReader: (inner) => readerWith(inner, (sql) => beforeRead(sql)),
-        env: { REATTACH_MS: '0' },
+        env: { REATTACH_MS: '0', WEBHOOK_ALLOW_PRIVATE: 'true' },
       },
     );
     rest = new RestCaller(app.url);
@@ -46,7 +47,7 @@ describeEachEngine('EVENTS: what is told of what happens', (engine) => {
   const estateOf = () => makeEstate(rest, { workspaceId: '' });
   const respond = (pendingId: string, outcome: object, by = rest) =>
     by.make('POST', `/clarification/${pendingId}/respond`, outcome);
-  const inSession = ({ sessionId }: Estate): readonly ServerEvent[] =>
+  const inSession = ({ sessionId }: Pick<Estate, 'sessionId'>): readonly ServerEvent[] =>
     stream.events.filter(({ data }) => data.session_id === sessionId);
 
   /** Something happens in a session: when it has been told, so has everything before it. */
@@ -185,6 +186,44 @@ describeEachEngine('EVENTS: what is told of what happens', (engine) => {
       'running',
       'clarification.resolved',
     ]);
+  });
+
+  it('an answer for a webhook: nothing until the agent has accepted it, and given back when it does not', async () => {
+    const agent = await WebhookReceiver.start();
+    try {
+      const { sessionId, turnId, pendingId } = await estateOf();
+      const type = { session_id: sessionId };
+      const told = () => inSession({ sessionId }).map((event) => event.type);
+      await rest.make('PATCH', `/task-sessions/${sessionId}`, { resume: { mode: 'webhook', url: agent.url() } });
+      await stream.event('clarification.requested', { pending_id: pendingId });
+      const asked = told().length;
+
+      agent.react({ status: 500 });
+      expect((await rest.post(`/clarification/${pendingId}/respond`, answersTo(['q1']))).status).toBe(500);
+      await stream.event('clarification.restored', { pending_id: pendingId });
+      await saySomething(await estateOf());
+      expect(told().slice(asked)).toEqual(['session.message.updated', 'clarification.restored']);
+
+      const held = stage.hold('delivery.publish', 'begin');
+      const answer = respond(pendingId, answersTo(['q1']));
+      await held.reached;
+      expect(agent.received).toHaveLength(2);
+      await saySomething(await estateOf());
+      expect(told().slice(asked + 2)).toEqual([]);
+      held.release();
+      expect((await answer).delivered).toBe(true);
+      await stream.event('clarification.resolved', { ...type, pending_action: null });
+      await stream.event('turn.completed', { turn_id: turnId });
+      expect(told().slice(asked + 2)).toEqual([
+        'session.message.updated',
+        'turn.completed',
+        'turn.started',
+        'session.message.added',
+        'clarification.resolved',
+      ]);
+    } finally {
+      await agent.close();
+    }
   });
 
   it('EVENTS-REVISION: whatever opens or ends a question, an event shows what the session waits for after it', async () => {

@@ -141,6 +141,19 @@ describeEachEngine('EVENTS-REPLAY: connecting again', (engine) => {
       await stream.close();
     });
 
+    it('an id of another start whose number this one has as well is not taken for its own', async () => {
+      const stream = await open();
+      await say(2);
+      await until(() => stream.events.length === 2);
+      for (const epoch of ['0', '2', '11']) {
+        const stale = await open(stream.events[0]?.id.replace(/^1-/, `${epoch}-`));
+        await until(() => stale.events.length > 0);
+        expect(stale.types).toEqual(['resync']);
+        await stale.close();
+      }
+      await stream.close();
+    });
+
     it('an empty id is none', async () => {
       const stream = await open('');
       const [next] = await say(1);
