@@ -185,5 +185,13 @@ describeEachEngine('with authentication off', (engine) => {
       expect(said).toMatchObject({ resume: pull, is_primary: false });
       expect((await rest.make('PATCH', `/task-sessions/${said.id}`, { resume: pull })).resume).toEqual(pull);
     });
+
+    it('a mode that is not offered is a 400 that says which are', async () => {
+      const refused = await rest.post(`/tasks/${task.id}/sessions`, { resume: { mode: 'push' } });
+      expect([refused.status, refused.json]).toEqual([
+        400,
+        { error: 'resume.mode must be one of pull, webhook', code: 'validation_failed' },
+      ]);
+    });
   });
 });

@@ -79,8 +79,8 @@ export const OPERATION: readonly Patch[] = [
     rule: 'RESUME',
     says: 'Any mode of resuming is accepted.',
     file: 'src/tasks/inputs.ts',
-    find: "@ChoiceField({ values: ['pull'],",
-    replace: "@ChoiceField({ values: ['pull', 'webhook'],",
+    find: "values: ['pull', 'webhook'],",
+    replace: "values: ['pull', 'webhook', 'push'],",
     spec: 'test/http/tasks-over-rest.spec.ts',
   },
   {
