@@ -1,5 +1,4 @@
 import { startChild, type Child } from '../support/child.js';
-import { until } from '../support/until.js';
 
 interface Known {
   opened?: string;
@@ -17,6 +16,7 @@ type Said = { readonly id: string } & {
 export class CrashServers {
   private readonly known = new Map<string, Known>();
   private hasEnded = false;
+  private readonly waiting = new Set<() => void>();
 
   /** @param how `die`: the process kills itself where one of its servers is to stop */
   constructor(how?: 'die') {
@@ -35,7 +35,7 @@ export class CrashServers {
   /** Its address, once it listens. */
   async opened(id: string): Promise<string> {
     const server = this.of(id);
-    await until(() => server.opened !== undefined || server.failed !== undefined || this.hasEnded);
+    await this.until(() => server.opened !== undefined || server.failed !== undefined || this.hasEnded);
     if (server.opened === undefined) throw new Error(`the server did not start: ${server.failed ?? 'it ended'}`);
     return server.opened;
   }
@@ -44,13 +44,13 @@ export class CrashServers {
   async arm(id: string, stopAt: string): Promise<void> {
     const server = this.of(id);
     this.tell({ arm: id, stopAt });
-    await until(() => server.isArmed);
+    await this.until(() => server.isArmed || this.hasEnded);
   }
 
   /** Resolves when the server has come to the crossing where it stops. */
   async stopped(id: string): Promise<string> {
     const server = this.of(id);
-    await until(() => server.stopped !== undefined || server.failed !== undefined || this.hasEnded);
+    await this.until(() => server.stopped !== undefined || server.failed !== undefined || this.hasEnded);
     if (server.stopped === undefined) {
       throw new Error(`it did not stop: ${server.failed ?? ''} after ${server.crossed.join(', ')}`);
     }
@@ -72,6 +72,16 @@ export class CrashServers {
     return server;
   }
 
+  /** Without a bound of its own: how long a start takes is for the machine to say, and for the test's time limit. */
+  private async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.waiting.add(resolve));
+  }
+
+  private wake(): void {
+    for (const resolve of this.waiting) resolve();
+    this.waiting.clear();
+  }
+
   private tell(message: Record<string, unknown>): void {
     this.child.tell(JSON.stringify(message));
   }
@@ -81,6 +91,7 @@ export class CrashServers {
       for (;;) this.hear(await this.child.nextLine());
     } catch {
       this.hasEnded = true;
+      this.wake();
     }
   }
 
@@ -93,5 +104,6 @@ export class CrashServers {
     if (stopped !== undefined) server.stopped = stopped;
     if (crossed !== undefined) server.crossed.push(crossed);
     if (armed) server.isArmed = true;
+    this.wake();
   }
 }

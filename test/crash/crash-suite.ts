@@ -10,38 +10,48 @@ import { envOf, killAtCrossings, type Victim } from './victim.js';
 
 export interface CrashOptions {
   /** Which of the crossings. */
-  readonly include: (crossing: string) => boolean;
+  readonly include: (crossing: string, of: CrashCase) => boolean;
   /** Each in a process of its own, which kills itself; otherwise many die with one process. */
   readonly alone: boolean;
   readonly boundMs: number;
 }
 
-/** Starting a process costs as much as forty servers in it. A PostgreSQL may have no more than 100 connections. */
-const IN_ONE_PROCESS: Readonly<Record<Engine, number>> = { sqlite: 40, postgres: 20 };
+/**
+ * How many servers live at a time. Starting a process costs as much as forty servers in it; but a PostgreSQL may have no
+ * more than 100 connections.
+ */
+const AT_A_TIME: Readonly<Record<Engine, number>> = { sqlite: 1000, postgres: 24 };
 
 /** The tests of every crash on one database, inside a suite of the caller's. */
 export function itSurvivesCrashes(engine: TestEngine, options: CrashOptions): void {
-  const together = IN_ONE_PROCESS[engine.name];
   const cases = CRASH_CASES.map((of, index) => ({ of, ...victimsOf(of, `${index}`, options.include) }));
+  for (const [index, part] of partsOf(cases, AT_A_TIME[engine.name]).entries()) {
+    describe(`part ${index + 1}`, () => itSurvives(part, engine, options));
+  }
+}
+
+function itSurvives(cases: readonly Killed[], engine: TestEngine, options: CrashOptions): void {
   const killed = cases.flatMap(({ victims }) => victims);
   const clean = cases.map((each) => each.clean);
   const addresses = new Map<Victim, string>();
-  let second: readonly CrashServers[];
+  let second: CrashServers;
 
   beforeAll(async () => {
-    for (const victim of [...killed, ...clean]) victim.databaseUrl = await engine.createUrl();
-    const groups = options.alone
-      ? [...groupsOf(clean, together), ...groupsOf(killed, 1)]
-      : groupsOf([...clean, ...killed].sort(recoveriesLast), together);
+    for (const victim of [...killed, ...clean]) victim.databaseUrl = await engine.createUrl({ isKept: true });
+    const groups = options.alone ? [clean, ...killed.map((victim) => [victim])] : [[...clean, ...killed]];
     for (const group of groups) await killAtCrossings(group);
-    second = await openAll(killed, addresses, together);
+    second = await openAll(killed, addresses);
   }, options.boundMs);
 
-  afterAll(() => endChildren());
+  afterAll(async () => {
+    await endChildren();
+    for (const { agent } of [...killed, ...clean]) await agent?.close();
+  });
 
   describe.each(cases)('$of.name', ({ of, victims, clean: undisturbed }) => {
     it('crosses in a clean run exactly what is listed', () => {
-      expect(inOrder(undisturbed.crossed ?? [])).toEqual(inOrder(Object.keys(of.crossings)));
+      const isRecovery = of.killedBefore !== undefined;
+      expect(inOrder(undisturbed.crossed ?? [], isRecovery)).toEqual(inOrder(Object.keys(of.crossings), isRecovery));
     });
 
     it.each(victims)('killed at "$stopAt": $expected', async (victim) => {
@@ -52,18 +62,24 @@ export function itSurvivesCrashes(engine: TestEngine, options: CrashOptions): vo
   it(
     'a further start changes nothing more',
     async () => {
-      await Promise.all(second.map((servers) => servers.kill()));
+      await second.kill();
       const left = await rowsOf(killed);
-      const third = await openAll(killed, addresses, together);
-      await Promise.all(third.map((servers) => servers.kill()));
+      const third = await openAll(killed, addresses);
+      await third.kill();
       expect(await rowsOf(killed)).toEqual(left);
     },
     options.boundMs,
   );
 }
 
-function victimsOf(of: CrashCase, id: string, include: CrashOptions['include']) {
-  const stops = Object.entries(of.crossings).filter(([crossing]) => include(crossing));
+interface Killed {
+  readonly of: CrashCase;
+  readonly victims: readonly Victim[];
+  readonly clean: Victim;
+}
+
+function victimsOf(of: CrashCase, id: string, include: CrashOptions['include']): Omit<Killed, 'of'> {
+  const stops = Object.entries(of.crossings).filter(([crossing]) => include(crossing, of));
   const victims = stops.map(([stopAt, expected], stop): Victim => {
     return { id: `${id}.${stop}`, of, stopAt, expected, databaseUrl: '' };
   });
@@ -71,33 +87,24 @@ function victimsOf(of: CrashCase, id: string, include: CrashOptions['include']) 
   return { victims, clean };
 }
 
-/** Two replies are written independently of each other. */
-function inOrder(crossings: readonly string[]): string[] {
-  const isReply = (crossing: string): boolean => crossing.startsWith('reply');
-  return [...crossings.filter((crossing) => !isReply(crossing)), ...crossings.filter(isReply).sort()];
+/** Apart what goes on independently: two replies of each other, and calls of what recovery is doing meanwhile. */
+function inOrder(crossings: readonly string[], isRecovery: boolean): readonly string[][] {
+  const isReply = (name: string): boolean => name.startsWith('reply');
+  const isCall = (name: string): boolean => isRecovery && /^(call|dispatch)/.test(name);
+  return [
+    crossings.filter((name) => !isReply(name) && !isCall(name)),
+    crossings.filter(isCall),
+    crossings.filter(isReply).sort(),
+  ];
 }
 
-/** They have two processes killed, so that not every group should hold one. */
-function recoveriesLast(one: Victim, other: Victim): number {
-  const isRecovery = (victim: Victim): number => (victim.of.killedBefore === undefined ? 0 : 1);
-  return isRecovery(one) - isRecovery(other);
-}
-
-async function openAll(
-  victims: readonly Victim[],
-  addresses: Map<Victim, string>,
-  together: number,
-): Promise<CrashServers[]> {
-  const started: CrashServers[] = [];
-  for (const group of groupsOf(victims, together)) {
-    const servers = new CrashServers();
-    started.push(servers);
-    for (const victim of group) {
-      servers.open(victim.id, envOf(victim.databaseUrl));
-      addresses.set(victim, await servers.opened(victim.id));
-    }
+async function openAll(victims: readonly Victim[], addresses: Map<Victim, string>): Promise<CrashServers> {
+  const servers = new CrashServers();
+  for (const victim of victims) {
+    servers.open(victim.id, envOf(victim.databaseUrl));
+    addresses.set(victim, await servers.opened(victim.id));
   }
-  return started;
+  return servers;
 }
 
 async function rowsOf(victims: readonly Victim[]): Promise<SessionRows[]> {
@@ -106,8 +113,18 @@ async function rowsOf(victims: readonly Victim[]): Promise<SessionRows[]> {
   return rows;
 }
 
-function groupsOf<T>(all: readonly T[], size: number): T[][] {
-  const groups: T[][] = [];
-  for (let start = 0; start < all.length; start += size) groups.push(all.slice(start, start + size));
-  return groups;
+/** Whole cases, as many as may live at a time. */
+function partsOf(cases: readonly Killed[], most: number): Killed[][] {
+  const parts: Killed[][] = [];
+  let count = most;
+  for (const each of cases) {
+    const more = each.victims.length + 1;
+    count += more;
+    if (count > most) {
+      parts.push([]);
+      count = more;
+    }
+    parts.at(-1)?.push(each);
+  }
+  return parts;
 }

@@ -1,9 +1,11 @@
 import { expect } from '@jest/globals';
 import { RestCaller, type Json } from '../support/callers.js';
 import { answersTo } from '../support/estate.js';
+import { until } from '../support/until.js';
+import type { ReceivedCall, WebhookReceiver } from '../support/webhook-receiver.js';
 import type { Expected, Situation } from './hand-overs.js';
 import { sessionRows } from './session-rows.js';
-import type { HeardBefore, Victim } from './victim.js';
+import { SECRET, type HeardBefore, type Victim } from './victim.js';
 
 const FIRST = 'in my own words';
 const SECOND = 'somebody else’s words';
@@ -18,29 +20,36 @@ export class ExpectedResults {
   private readonly databaseUrl: string;
   private readonly situation: Situation;
   private readonly before: HeardBefore;
+  private readonly agent: WebhookReceiver | undefined;
 
-  constructor(url: string, { databaseUrl, situation, before }: Victim) {
+  constructor(url: string, { databaseUrl, situation, before, agent }: Victim) {
     if (situation === undefined || before === undefined) throw new Error('it was never killed');
     this.rest = new RestCaller(url);
     this.databaseUrl = databaseUrl;
     this.situation = situation;
     this.before = before;
+    this.agent = agent;
   }
 
   async expect(expected: Expected): Promise<void> {
     if (expected === 'answerable') await this.expectAnswerable();
     else await this.expectTerminal(expected);
     await this.expectNothingOwed();
+    this.expectOneCallAnAnswer();
   }
 
   private async expectAnswerable(): Promise<void> {
-    expect(this.before).toEqual({ responder: undefined, agent: undefined });
+    const { responder, agent } = this.before;
+    expect(agent).toBeUndefined();
+    // Only a refusal can have been heard: that it may be answered again.
+    if (responder !== undefined) expect([responder.status, responder.json.retryable]).toEqual([500, true]);
     expect(await this.detail()).toMatchObject({ status: 'pending', active: true });
     expect(await this.turns()).toHaveLength(1);
     const second = await this.respondAgain();
     expect(second).toMatchObject({ success: true, claimed: true, delivered: true, status: 'answered' });
     expect(second.response.answers).toEqual([{ question_id: 'q1', selected_options: ['right'], custom_text: SECOND }]);
-    if (this.situation.siblingId === undefined) await this.expectNewTurn(SECOND);
+    if (this.agent !== undefined) await this.expectCalled(SECOND);
+    else if (this.situation.siblingId === undefined) await this.expectNewTurn(SECOND);
     else await this.expectQueued(SECOND);
     expect(JSON.stringify(await this.messages())).not.toContain(FIRST);
     expect(await this.wait()).toMatchObject({ answers: second.response.answers, rejected: false });
@@ -48,6 +57,7 @@ export class ExpectedResults {
 
   private async expectTerminal(expected: Exclude<Expected, 'answerable'>): Promise<void> {
     const status = expected === 'declined' ? 'rejected' : 'answered';
+    if (expected === 'sent again') await until(async () => (await this.detail()).delivered);
     const detail = await this.detail();
     expect(detail).toMatchObject({ status, active: false, delivered: true });
     this.expectPromisesKept(detail.response);
@@ -71,6 +81,13 @@ export class ExpectedResults {
       case 'handed over to the queue':
         await this.expectQueued(FIRST);
         break;
+      case 'handed over by a call':
+        expect(this.calls).toHaveLength(1);
+        await this.expectCalled(FIRST);
+        break;
+      case 'sent again':
+        await this.expectCalled(FIRST);
+        break;
     }
     expect(JSON.stringify(await this.messages())).not.toContain(SECOND);
   }
@@ -81,7 +98,13 @@ export class ExpectedResults {
     if (responder !== undefined) {
       expect([responder.status, responder.json]).toEqual([
         200,
-        { success: true, claimed: true, delivered: true, status: expect.any(String), response: expect.anything() },
+        {
+          success: true,
+          claimed: true,
+          delivered: expect.any(Boolean),
+          status: expect.any(String),
+          response: expect.anything(),
+        },
       ]);
       // A repetition has no reason (R2b).
       expect({ ...responder.json.response, reject_reason: '' }).toEqual(response);
@@ -103,6 +126,44 @@ export class ExpectedResults {
     expect(await this.turns()).toHaveLength(2);
   }
 
+  /** One turn more, of which the agent was told by its id, so that it has nothing to fetch. */
+  private async expectCalled(words: string): Promise<void> {
+    const [, next, ...more] = await this.turns();
+    expect(more).toEqual([]);
+    const [first] = this.callsWith(words);
+    expect(first?.id).toBe(next.id);
+    expect(first?.verified(SECRET)).toMatchObject({
+      type: 'clarification.answered',
+      turn_id: next.id,
+      pending_id: this.situation.pendingId,
+      prompt: expect.stringContaining(words),
+      response: { answers: [{ custom_text: words }] },
+    });
+    expect(await this.promptsWith(words)).toHaveLength(1);
+    expect(await this.mailbox()).toBeUndefined();
+    expect(await this.wait()).toMatchObject({ turn_id: next.id, answers: [{ custom_text: words }] });
+    expect(await this.turns()).toHaveLength(2);
+  }
+
+  /** However often it was called: one id and one text for one answer. */
+  private expectOneCallAnAnswer(): void {
+    for (const words of [FIRST, SECOND]) {
+      const different = new Set(this.callsWith(words).map(({ id, body }) => `${id} ${body}`));
+      expect(different.size).toBeLessThanOrEqual(1);
+    }
+    const counted = this.callsWith(FIRST).length + this.callsWith(SECOND).length;
+    expect(counted).toBe(this.calls.length);
+  }
+
+  /** From before the kill on. */
+  private get calls(): readonly ReceivedCall[] {
+    return this.agent?.received ?? [];
+  }
+
+  private callsWith(words: string): readonly ReceivedCall[] {
+    return this.calls.filter(({ body }) => body.includes(words));
+  }
+
   /** It waits for the sibling, in the transcript, and has a turn of its own as soon as that is over. */
   private async expectQueued(words: string): Promise<void> {
     const { siblingId = '' } = this.situation;
@@ -121,6 +182,7 @@ export class ExpectedResults {
       ({ metadata, dispatch, queued_at: queuedAt }) =>
         /response_delivery_pending|prompt_dispatch/.test(String(metadata)) ||
         dispatch === 'owed' ||
+        dispatch === 'unconfirmed' ||
         (queuedAt ?? null) !== null,
     );
     expect(owed).toEqual([]);

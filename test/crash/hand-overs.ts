@@ -2,6 +2,7 @@ import { McpCaller, RestCaller, type Heard, type ToolAnswer } from '../support/c
 import { answersTo, ask, makeEstate, type Estate } from '../support/estate.js';
 import { questionOf } from '../support/question.js';
 import { until } from '../support/until.js';
+import { ACCEPT, type Reaction } from '../support/webhook-receiver.js';
 
 /** What the next start must have made of a bundle, by what was durable when the process was killed (4.5). */
 export type Expected =
@@ -14,7 +15,11 @@ export type Expected =
   /** Terminal, and queued behind the sibling that is still open. */
   | 'handed over to the queue'
   /** Declined and over; the agent is not resumed. */
-  | 'declined';
+  | 'declined'
+  /** Terminal, and the agent was called and has accepted it before the kill. */
+  | 'handed over by a call'
+  /** Terminal, and the agent is called (again): with the same id and the same bytes, until it accepts. */
+  | 'sent again';
 
 export interface Situation extends Estate {
   readonly siblingId?: string;
@@ -25,13 +30,17 @@ export interface Situation extends Estate {
 export interface HandOver {
   readonly name: string;
   readonly outcome: unknown;
+  /** The agent is called, and does this until the kill; afterwards it accepts. */
+  readonly whenCalled?: Reaction;
   readonly arrange: (url: string) => Promise<Situation>;
   /** The crossings of a clean run from the answer on, in order, and what a kill at each of them leaves behind. */
   readonly crossings: Readonly<Record<string, Expected>>;
+  /** Those at which nothing yet tells it from another hand-over. */
+  readonly shared?: Readonly<Record<string, Expected>>;
 }
 
 /** A hand-over that is killed, or the recovery from one that was. */
-export interface CrashCase extends Pick<HandOver, 'name' | 'crossings'> {
+export interface CrashCase extends Pick<HandOver, 'name' | 'crossings' | 'shared'> {
   readonly handOver: HandOver;
   /** For a recovery: where the server before it was killed. */
   readonly killedBefore?: string;
@@ -48,6 +57,27 @@ const BEFORE_THE_HAND_OVER = {
   'delivery.hand-over: before BEGIN': 'answerable',
   'delivery.hand-over: before COMMIT': 'answerable',
 } as const;
+
+const CLAIMED_AND_RESERVED = { ...BEFORE_THE_HAND_OVER, 'delivery.hand-over: after COMMIT': 'answerable' } as const;
+
+/** From the commit of the attempt on nobody can prove, after a kill, that the agent has not heard. */
+const UP_TO_THE_CALL = {
+  ...CLAIMED_AND_RESERVED,
+  'delivery.attempt: before BEGIN': 'answerable',
+  'delivery.attempt: before COMMIT': 'answerable',
+  'delivery.attempt: after COMMIT': 'sent again',
+  'call: before': 'sent again',
+} as const;
+
+const afterTheCall = (transaction: string, expected: Expected) =>
+  ({
+    'call: after': 'sent again',
+    [`${transaction}: before BEGIN`]: 'sent again',
+    [`${transaction}: before COMMIT`]: 'sent again',
+    [`${transaction}: after COMMIT`]: expected,
+    'reply to respond: before': expected,
+    'reply to respond: after': expected,
+  }) as const;
 
 const settled = (expected: Expected) =>
   ({
@@ -102,21 +132,59 @@ const HAND_OVERS: readonly HandOver[] = [
     arrange: besideSibling,
     crossings: { ...BEFORE_THE_HAND_OVER, ...settled('handed over to the queue') },
   },
+  {
+    name: 'an answer to an agent that is called and accepts',
+    outcome: ANSWER,
+    whenCalled: ACCEPT,
+    arrange: (url) => makeEstate(new RestCaller(url)),
+    crossings: { ...UP_TO_THE_CALL, ...afterTheCall('delivery.publish', 'handed over by a call') },
+  },
+  {
+    name: 'an answer to an agent that is called and refuses',
+    outcome: ANSWER,
+    whenCalled: { status: 500 },
+    shared: UP_TO_THE_CALL,
+    arrange: (url) => makeEstate(new RestCaller(url)),
+    crossings: { ...UP_TO_THE_CALL, ...afterTheCall('delivery.restore', 'answerable') },
+  },
+  {
+    name: 'an answer to an agent that is called and says nothing',
+    outcome: ANSWER,
+    whenCalled: 'hang',
+    shared: UP_TO_THE_CALL,
+    arrange: (url) => makeEstate(new RestCaller(url)),
+    crossings: { ...UP_TO_THE_CALL, ...afterTheCall('delivery.publish', 'sent again') },
+  },
 ];
+
+const each = (transaction: string, expected: Expected) =>
+  ({
+    [`${transaction}: before BEGIN`]: expected,
+    [`${transaction}: before COMMIT`]: expected,
+    [`${transaction}: after COMMIT`]: expected,
+  }) as const;
 
 const RECOVERIES: readonly CrashCase[] = [
   recovery('an answer to an agent that waits over REST', 'bundle.claim: after COMMIT', {
-    'server.start: before BEGIN': 'answerable',
-    'server.start: before COMMIT': 'answerable',
-    'server.start: after COMMIT': 'answerable',
-    'delivery.recover: before BEGIN': 'answerable',
-    'delivery.recover: before COMMIT': 'answerable',
-    'delivery.recover: after COMMIT': 'answerable',
+    ...each('server.start', 'answerable'),
+    ...each('delivery.recover', 'answerable'),
+  }),
+  recovery('an answer to an agent that is called and accepts', 'delivery.hand-over: after COMMIT', {
+    ...each('server.start', 'answerable'),
+    ...each('recovery.reservation', 'answerable'),
+  }),
+  recovery('an answer to an agent that is called and accepts', 'call: after', {
+    ...each('server.start', 'sent again'),
+    ...each('recovery.reservation', 'sent again'),
+    ...each('recovery.announce', 'sent again'),
+    'call: before': 'sent again',
+    'call: after': 'sent again',
+    ...each('dispatch.settle', 'sent again'),
   }),
 ];
 
 export const CRASH_CASES: readonly CrashCase[] = [
-  ...HAND_OVERS.map((handOver) => ({ handOver, name: handOver.name, crossings: handOver.crossings })),
+  ...HAND_OVERS.map((handOver) => ({ ...handOver, handOver })),
   ...RECOVERIES,
 ];
 

@@ -1,7 +1,9 @@
 import { RestCaller, type Heard, type ToolAnswer } from '../support/callers.js';
 import { until } from '../support/until.js';
+import { ACCEPT, WebhookReceiver } from '../support/webhook-receiver.js';
 import { CrashServers } from './crash-servers.js';
 import type { CrashCase, Expected, HandOver, Situation } from './hand-overs.js';
+import { plantResume } from './session-rows.js';
 
 /** One server that is going to be killed, and what becomes of its database. */
 export interface Victim {
@@ -14,6 +16,8 @@ export interface Victim {
   situation?: Situation;
   /** What callers had heard when the process was killed. */
   before?: HeardBefore;
+  /** The agent, where it is called: it lives in the test, so what it has heard outlives the kill. */
+  agent?: WebhookReceiver;
   /** What a clean run crossed. */
   crossed?: readonly string[];
 }
@@ -30,6 +34,8 @@ export interface HeardBefore {
  */
 export async function killAtCrossings(victims: readonly Victim[]): Promise<void> {
   await killWhileAnswering(victims);
+  // Whatever it did until now, from the next start on it listens.
+  for (const { agent } of victims) agent?.everyTime(ACCEPT);
   const recovering = victims.filter((victim) => victim.of.killedBefore !== undefined);
   if (recovering.length > 0) await killWhileRecovering(recovering);
 }
@@ -45,10 +51,16 @@ async function killWhileAnswering(victims: readonly Victim[]): Promise<void> {
 
 async function answerUntilStopped(servers: CrashServers, victim: Victim) {
   const { id, databaseUrl, of } = victim;
-  servers.open(id, envOf(databaseUrl));
+  servers.open(id, { ...envOf(databaseUrl), ...(of.handOver.whenCalled === 'hang' && IMPATIENT) });
   const url = await servers.opened(id);
   const situation = await of.handOver.arrange(url);
   victim.situation = situation;
+  if (of.handOver.whenCalled !== undefined) {
+    victim.agent = await WebhookReceiver.start();
+    victim.agent.everyTime(of.handOver.whenCalled);
+    const resume = { mode: 'webhook', url: victim.agent.url(), secret: SECRET };
+    await plantResume(databaseUrl, situation.sessionId, resume);
+  }
   const stopAt = of.killedBefore ?? victim.stopAt;
   await servers.arm(id, stopAt);
   const responder = respond(url, situation, of.handOver);
@@ -80,7 +92,7 @@ async function crossedAll(servers: CrashServers, victim: Victim): Promise<void> 
   await until(() => servers.crossed(victim.id).length >= listed.length);
   const rest = new RestCaller(await servers.opened(victim.id));
   await rest.make('GET', `/clarification/${victim.situation?.pendingId}`);
-  victim.crossed = servers.crossed(victim.id);
+  victim.crossed = [...servers.crossed(victim.id)];
 }
 
 function respond(url: string, situation: Situation, handOver: HandOver): Promise<Heard | undefined> {
@@ -88,6 +100,17 @@ function respond(url: string, situation: Situation, handOver: HandOver): Promise
   return answer.catch(() => undefined);
 }
 
+/** Of every agent that is called. */
+export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+/** How long a call may go without a reply. */
+const IMPATIENT = { DELIVERY_BUDGET_MS: '3000' };
+
 export function envOf(databaseUrl: string): Record<string, string> {
-  return { DATABASE_URL: databaseUrl, POOL_SIZE: '2', REATTACH_MS: '0', OPEN_METRICS_AND_DOCS: 'false' };
+  return {
+    DATABASE_URL: databaseUrl,
+    POOL_SIZE: '2',
+    REATTACH_MS: '0',
+    OPEN_METRICS_AND_DOCS: 'false',
+    WEBHOOK_ALLOW_PRIVATE: 'true',
+  };
 }

@@ -35,8 +35,11 @@ export interface TestEngine {
   readonly name: Engine;
   readonly dialect: Dialect;
   createDatabase(options?: TestDatabaseOptions): Promise<TestDatabase>;
-  /** The address of a fresh database that nothing has opened, for an application under test to open. */
-  createUrl(options?: Pick<TestDatabaseOptions, 'migrated'>): Promise<string>;
+  /**
+   * The address of a fresh database that nothing has opened, for an application under test to open.
+   * @param options.isKept until the end of the run, which removes all of them faster
+   */
+  createUrl(options?: Pick<TestDatabaseOptions, 'migrated'> & { readonly isKept?: boolean }): Promise<string>;
 }
 
 const TEMPLATES: Record<Engine, Templates> = { sqlite: sqliteTemplates, postgres: postgresTemplates };
@@ -63,7 +66,7 @@ export function describeEngine(name: Engine, title: string, body: (engine: TestE
       },
       createUrl: async (options = {}) => {
         const url = await TEMPLATES[name].copy(options.migrated ?? true);
-        cleanUps.push(() => TEMPLATES[name].remove(url));
+        if (options.isKept !== true) cleanUps.push(() => TEMPLATES[name].remove(url));
         return url;
       },
     });

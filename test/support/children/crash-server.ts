@@ -11,7 +11,8 @@ import { createInterface } from 'node:readline';
 import { createApp, listen } from '../../../src/app.setup.js';
 import { loadEnv } from '../../../src/config/env.js';
 import { UnitOfWork } from '../../../src/persistence/unit-of-work.js';
-import { Crossings, watchReplies, watchTransactions } from './crossings.js';
+import { ResumePort } from '../../../src/tasks/resume/resume.port.js';
+import { Crossings, watchCalls, watchReplies, watchTransactions } from './crossings.js';
 
 interface Told {
   readonly open?: string;
@@ -43,6 +44,7 @@ async function open(id: string, told: Told): Promise<void> {
     if (told.stopAt !== undefined) crossings.arm(told.stopAt);
     const app = await createApp(loadEnv({ PORT: '0', LOG_LEVEL: 'silent', RATE_LIMIT_PER_MINUTE: '0', ...told.env }));
     watchTransactions(app.get(UnitOfWork), crossings);
+    watchCalls(app.get(ResumePort, { strict: false }), crossings);
     watchReplies(app.getHttpServer(), crossings);
     say({ id, opened: await listen(app) });
   } catch (error) {

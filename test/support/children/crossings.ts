@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Deadline } from '../../../src/common/deadline.js';
 import type { Tx, UnitOfWork } from '../../../src/persistence/unit-of-work.js';
+import type { ResumePort } from '../../../src/tasks/resume/resume.port.js';
 
 /**
  * The points of one server at which something becomes durable, leaves the process or is about to: the order of these is
@@ -53,6 +54,17 @@ export function watchTransactions(unitOfWork: UnitOfWork, crossings: Crossings):
     });
     await crossings.cross(`${name}: after COMMIT`);
     return value;
+  };
+}
+
+/** Before anything is sent to an agent, and when it is known here what became of it. */
+export function watchCalls(port: ResumePort, crossings: Crossings): void {
+  const call = port.call.bind(port);
+  port.call = async (...args) => {
+    await crossings.cross('call: before');
+    const result = await call(...args);
+    await crossings.cross('call: after');
+    return result;
   };
 }
 
