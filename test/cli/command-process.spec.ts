@@ -12,6 +12,9 @@ const COMMANDS = [
   ['workspace', 'list'],
   ['workspace', 'assign'],
   ['backup'],
+  ['recovery'],
+  ['recovery', 'show'],
+  ['recovery', 'discard'],
   ['question', 'list'],
   ['question', 'answer'],
 ];
@@ -34,8 +37,11 @@ describe('CLI: the command line', () => {
   });
 
   it.each([
-    [[], 'a command is missing; one of user, token, workspace, backup, question (--help tells more)'],
-    [['tokens'], 'there is no command "tokens"; one of user, token, workspace, backup, question (--help tells more)'],
+    [[], 'a command is missing; one of user, token, workspace, backup, recovery, question (--help tells more)'],
+    [
+      ['tokens'],
+      'there is no command "tokens"; one of user, token, workspace, backup, recovery, question (--help tells more)',
+    ],
     [['token'], 'a command is missing; one of create, list, revoke (--help tells more)'],
     [['token', 'make', 'x'], 'there is no command "make"; one of create, list, revoke (--help tells more)'],
     [['user', 'create'], "missing required argument 'name'"],

@@ -1,10 +1,11 @@
 import { expect, it } from '@jest/globals';
+import { startServerProcess } from '../process/server-process.js';
 import { startApp } from '../support/app.js';
 import { RestCaller } from '../support/callers.js';
 import { dumpOf } from '../support/dump.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
 import { Scenario, type Asked } from '../support/scenario.js';
-import { command, commandProcess, type Outcome } from './command-line.js';
+import { command, commandProcess, emptyFolder, type Outcome } from './command-line.js';
 
 const IDS = 'prompt_dispatch_clarification_message_ids';
 
@@ -159,6 +160,17 @@ describeEachEngine('RECOVER-COMMANDS: recovery', (engine) => {
     );
     expect((await recovery('discard', turnId)).status).toBe(0);
     expect(await afterStart(database, asked)).toEqual({ status: 'pending', active: true, claimed: true });
+  });
+
+  it('RECOVER-MALFORMED: such a start ends with status 1 and one line, which names the turn and these commands', async () => {
+    const { database, turnId } = await killed({ metadata: { [IDS]: {} } });
+    const server = startServerProcess({ DATABASE_URL: database.url }, emptyFolder());
+    const { code, stdout, stderr } = await server.ended;
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      new RegExp(`^clarion: turn ${turnId} is reserved [^\\n]*"recovery show"[^\\n]*"recovery discard"[^\\n]*\\n$`),
+    );
+    expect(stderr).not.toContain('nobody’s business');
   });
 
   it('refuses, in one line, a turn that is not reserved, and a database without one', async () => {
