@@ -20,7 +20,7 @@ function program(...path: string[]): string[] {
 export class DemoServer {
   private constructor(
     readonly url: string,
-    private readonly child: ChildProcess,
+    private child: ChildProcess,
     private readonly folder: string,
     private readonly environment: NodeJS.ProcessEnv,
   ) {}
@@ -35,13 +35,23 @@ export class DemoServer {
       AUTH_MODE: 'enforced',
       LOG_LEVEL: 'error',
       RATE_LIMIT_PER_MINUTE: '0',
+      // The agent that is called is in this process.
+      WEBHOOK_ALLOW_PRIVATE: 'true',
     };
-    const child = spawn(process.execPath, program('main'), {
-      cwd: folder,
-      env: environment,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const child = run(folder, environment);
     return new DemoServer(await urlOf(child), child, folder, environment);
+  }
+
+  /** kill -9. */
+  async kill(): Promise<void> {
+    this.child.kill('SIGKILL');
+    await once(this.child, 'exit');
+  }
+
+  /** Another process on the same database, at the same address. */
+  async restart(): Promise<void> {
+    this.child = run(this.folder, { ...this.environment, PORT: new URL(this.url).port });
+    await urlOf(this.child);
   }
 
   /** Runs the operator's command line on the server's database and gives what it prints. */
@@ -59,12 +69,20 @@ export class DemoServer {
   }
 
   async stop(): Promise<void> {
-    if (this.child.exitCode === null) {
+    if (this.child.exitCode === null && this.child.signalCode === null) {
       this.child.kill('SIGTERM');
       await once(this.child, 'exit');
     }
     await rm(this.folder, { recursive: true, force: true });
   }
+}
+
+function run(folder: string, environment: NodeJS.ProcessEnv): ChildProcess {
+  return spawn(process.execPath, program('main'), {
+    cwd: folder,
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
 }
 
 /** The address in the one line that a server prints when it listens. */

@@ -1,10 +1,11 @@
 import { Command } from 'commander';
+import { tellCrashStory } from './crash-story.js';
 import { DemoServer } from './demo-server.js';
 import { tellStory, type Stage } from './story.js';
 import { StepFailed, Transcript } from './transcript.js';
 
 const program = new Command('demo')
-  .description('The whole main job in one terminal: ask, answer, tell the loser, resume the agent.')
+  .description('The whole main job in one terminal: ask, answer, tell the loser, resume the agent, survive kill -9.')
   .option('--url <url>', 'a running server with authentication off, instead of one of its own');
 
 async function main(): Promise<void> {
@@ -15,7 +16,9 @@ async function main(): Promise<void> {
   } else {
     const server = await DemoServer.start();
     try {
-      await tellStory(await stageOn(server), out);
+      const stage = await stageOn(server);
+      await tellStory(stage, out);
+      await tellCrashStory(server, stage.ada, out);
     } finally {
       await server.stop();
     }
@@ -23,7 +26,7 @@ async function main(): Promise<void> {
   console.log('\nEverything went as promised.');
 }
 
-async function stageOn(server: DemoServer): Promise<Stage> {
+async function stageOn(server: DemoServer): Promise<Stage & { readonly ada: string }> {
   await server.cli('user', 'create', 'ada');
   await server.cli('user', 'create', 'bob');
   return {

@@ -4,7 +4,8 @@ import type { BundleView } from '../clarification/domain/views.js';
 import type { CreatedSessionView, MessageView, TaskView, TurnView, WorkspaceView } from '../tasks/views.js';
 import { McpClient } from './mcp-client.js';
 import { Rest } from './rest.js';
-import { StepFailed, type Transcript } from './transcript.js';
+import type { Transcript } from './transcript.js';
+import { until } from './until.js';
 
 /** Where the story happens. A token that is undefined is not sent. */
 export interface Stage {
@@ -19,8 +20,6 @@ interface MailboxEntry {
   readonly turn: TurnView;
   readonly prompt: string;
 }
-
-const PATIENCE_MS = 15_000;
 
 const QUESTIONS = [
   {
@@ -165,14 +164,4 @@ function untilDetached(ada: Rest, sessionId: string, pendingId: string): Promise
       ({ metadata }) => metadata['pending_id'] === pendingId && metadata['agent_disconnected'] === true,
     );
   });
-}
-
-async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-  const giveUpAt = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    if (performance.now() > giveUpAt) throw new StepFailed(`waited in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
