@@ -4,11 +4,9 @@ import type { Reply, SoakClient } from './soak-client.js';
 
 export interface SoakSession {
   readonly id: string;
-  readonly taskId: string;
   readonly mode: 'pull' | 'webhook';
   /** Bundles that may still be open, newest last. */
   readonly asked: string[];
-  isEnded: boolean;
 }
 
 /** What somebody was told of a bundle, in the order in which it was told. */
@@ -18,21 +16,21 @@ export interface Told {
   readonly body: Record<string, unknown>;
 }
 
-const SESSIONS = 10;
+const SESSIONS = 16;
 const OPTIONS = ['left', 'right'];
 
 /** What is done at random, and how often beside the others. */
 const WEIGHTS = {
-  ask: 26,
+  ask: 24,
   answer: 22,
-  reject: 6,
-  wait: 18,
-  'read mailbox': 16,
-  message: 8,
-  'new turn': 6,
-  'complete turn': 8,
-  cancel: 5,
-  'end session': 4,
+  reject: 9,
+  wait: 16,
+  'read mailbox': 14,
+  message: 9,
+  'new turn': 9,
+  'complete turn': 9,
+  cancel: 9,
+  'end session': 8,
 } as const;
 
 export type Operation = keyof typeof WEIGHTS;
@@ -73,9 +71,8 @@ export class SoakWorld {
     await Promise.all(this.waits);
   }
 
-  get open(): readonly SoakSession[] {
-    return this.sessions.filter((session) => !session.isEnded);
-  }
+  /** Also those that have ended. */
+  readonly everySession: SoakSession[] = [];
 
   /** @returns whether there was something to do */
   private async perform(operation: Operation, session: SoakSession): Promise<boolean> {
@@ -106,7 +103,7 @@ export class SoakWorld {
         return true;
       }
       case 'new turn':
-        await this.expect('POST', `${of}/turns`, this.random.chance(0.5) ? { prompt: 'Go on.' } : {}, 201, 409);
+        await this.expect('POST', `${of}/turns`, this.random.chance(0.7) ? { prompt: 'Go on.' } : {}, 201, 409);
         return true;
       case 'complete turn': {
         const turns = await this.expect('GET', `${of}/turns`, undefined, 200);
@@ -124,7 +121,6 @@ export class SoakWorld {
       case 'end session': {
         const state = this.random.pick(['completed', 'failed', 'cancelled']);
         await this.expect('PATCH', of, { state }, 200, 409);
-        session.isEnded = true;
         this.sessions = [...this.sessions.filter((each) => each !== session), await this.newSession()];
         return true;
       }
@@ -134,10 +130,12 @@ export class SoakWorld {
   private async newSession(): Promise<SoakSession> {
     const task = await this.client.make('POST', '/tasks', { title: 'Soaked' }, 201);
     const taskId = String(task.body['id']);
-    const mode = this.random.pick(['pull', 'webhook'] as const);
+    const mode = this.random.chance(0.7) ? 'webhook' : 'pull';
     const resume = mode === 'pull' ? { mode } : { mode, ...this.webhook };
     const session = await this.client.make('POST', `/tasks/${taskId}/sessions`, { resume }, 201);
-    return { id: String(session.body['id']), taskId, mode, asked: [], isEnded: false };
+    const made: SoakSession = { id: String(session.body['id']), mode, asked: [] };
+    this.everySession.push(made);
+    return made;
   }
 
   private async ask(session: SoakSession): Promise<boolean> {
@@ -183,8 +181,8 @@ export class SoakWorld {
   /** An agent's wait, in the background; sometimes its connection is closed before it has an answer. */
   private wait(pendingId: string): void {
     const gone = new AbortController();
-    const isLeaving = this.random.chance(0.3);
-    const timer = isLeaving ? setTimeout(() => gone.abort(), this.random.below(1_500)) : undefined;
+    const isLeaving = this.random.chance(0.5);
+    const timer = isLeaving ? setTimeout(() => gone.abort(), this.random.below(300)) : undefined;
     const path = `/clarification/${pendingId}/wait?timeout=${1 + this.random.below(3)}`;
     const waiting = this.client.once('GET', path, undefined, gone.signal).then((reply) => {
       clearTimeout(timer);
