@@ -1,5 +1,8 @@
 import { startChild, type Child } from '../support/child.js';
 
+/** Far above what any way to a crossing takes. */
+const STOP_MS = 60_000;
+
 interface Known {
   opened?: string;
   failed?: string;
@@ -50,7 +53,13 @@ export class CrashServers {
   /** Resolves when the server has come to the crossing where it stops. */
   async stopped(id: string): Promise<string> {
     const server = this.of(id);
-    await this.until(() => server.stopped !== undefined || server.failed !== undefined || this.hasEnded);
+    let isLate = false;
+    const bound = setTimeout(() => {
+      isLate = true;
+      this.wake();
+    }, STOP_MS);
+    await this.until(() => isLate || server.stopped !== undefined || server.failed !== undefined || this.hasEnded);
+    clearTimeout(bound);
     if (server.stopped === undefined) {
       throw new Error(`it did not stop: ${server.failed ?? ''} after ${server.crossed.join(', ')}`);
     }

@@ -21,15 +21,6 @@ export function sessionRows(url: string): Promise<SessionRows> {
   });
 }
 
-/** How the session's agent is to be reached, in its row. */
-export async function plantResume(url: string, sessionId: string, resume: object): Promise<void> {
-  await beside(url, ({ unitOfWork }) =>
-    unitOfWork.run('test.plant', Deadline.after(10_000), (tx) =>
-      tx.query('UPDATE task_sessions SET resume = $2 WHERE id = $1', [sessionId, JSON.stringify(resume)]),
-    ),
-  );
-}
-
 async function beside<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
   const database = await openDatabase({
     url: parseDatabaseUrl(url),

@@ -3,7 +3,6 @@ import { until } from '../support/until.js';
 import { ACCEPT, WebhookReceiver } from '../support/webhook-receiver.js';
 import { CrashServers } from './crash-servers.js';
 import type { CrashCase, Expected, HandOver, Situation } from './hand-overs.js';
-import { plantResume } from './session-rows.js';
 
 /** One server that is going to be killed, and what becomes of its database. */
 export interface Victim {
@@ -18,6 +17,8 @@ export interface Victim {
   before?: HeardBefore;
   /** The agent, where it is called: it lives in the test, so what it has heard outlives the kill. */
   agent?: WebhookReceiver;
+  /** Why it did not come to its crossing. */
+  trouble?: Error;
   /** What a clean run crossed. */
   crossed?: readonly string[];
 }
@@ -42,10 +43,12 @@ export async function killAtCrossings(victims: readonly Victim[]): Promise<void>
 
 async function killWhileAnswering(victims: readonly Victim[]): Promise<void> {
   const servers = new CrashServers(victims.length === 1 ? 'die' : undefined);
-  const heard = await Promise.all(victims.map((victim) => answerUntilStopped(servers, victim)));
+  const heard = await Promise.all(
+    victims.map((victim) => withTrouble(victim, () => answerUntilStopped(servers, victim))),
+  );
   await servers.kill();
-  for (const { victim, responder, agent } of heard) {
-    victim.before = { responder: await responder, agent: await agent };
+  for (const each of heard) {
+    if (each !== undefined) each.victim.before = { responder: await each.responder, agent: await each.agent };
   }
 }
 
@@ -59,7 +62,7 @@ async function answerUntilStopped(servers: CrashServers, victim: Victim) {
     victim.agent = await WebhookReceiver.start();
     victim.agent.everyTime(of.handOver.whenCalled);
     const resume = { mode: 'webhook', url: victim.agent.url(), secret: SECRET };
-    await plantResume(databaseUrl, situation.sessionId, resume);
+    await new RestCaller(url).make('PATCH', `/task-sessions/${situation.sessionId}`, { resume });
   }
   const stopAt = of.killedBefore ?? victim.stopAt;
   await servers.arm(id, stopAt);
@@ -77,18 +80,31 @@ async function answerUntilStopped(servers: CrashServers, victim: Victim) {
 async function killWhileRecovering(victims: readonly Victim[]): Promise<void> {
   const servers = new CrashServers(victims.length === 1 ? 'die' : undefined);
   await Promise.all(
-    victims.map(async (victim) => {
-      servers.open(victim.id, envOf(victim.databaseUrl), victim.stopAt);
-      if (victim.stopAt !== '') await servers.stopped(victim.id);
-      else if ((await servers.opened(victim.id)) !== '') await crossedAll(servers, victim);
-    }),
+    victims.map((victim) =>
+      withTrouble(victim, async () => {
+        servers.open(victim.id, envOf(victim.databaseUrl), victim.stopAt);
+        if (victim.stopAt !== '') await servers.stopped(victim.id);
+        else if ((await servers.opened(victim.id)) !== '') await crossedAll(servers, victim);
+      }),
+    ),
   );
   await servers.kill();
+}
+
+/** One that does not come to its crossing fails its own test and no other. */
+async function withTrouble<T>(victim: Victim, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    victim.trouble = error as Error;
+    return undefined;
+  }
 }
 
 /** Waits until what is listed has been crossed, and long enough for anything more to show. */
 async function crossedAll(servers: CrashServers, victim: Victim): Promise<void> {
   const listed = Object.keys(victim.of.crossings);
+  victim.crossed = servers.crossed(victim.id);
   await until(() => servers.crossed(victim.id).length >= listed.length);
   const rest = new RestCaller(await servers.opened(victim.id));
   await rest.make('GET', `/clarification/${victim.situation?.pendingId}`);
