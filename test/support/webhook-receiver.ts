@@ -28,12 +28,18 @@ export type Reaction =
   | 'close'
   /** Resets the connection when the headers are in. Only with a body beyond the sockets' buffers is it not sent whole. */
   | 'reset-before-body'
-  /** Reads nothing after the headers, until {@link WebhookReceiver.readOn}. */
+  /** Reads nothing after the headers, until {@link WebhookReceiver.dropUnread}. */
   | 'never-read'
   /** 200, and a body that never ends. */
   | 'slow-body'
   /** 200, sent in three pieces. */
   | 'pieces'
+  /** 103, then 200. */
+  | 'early-hints'
+  /** 200, without having read the body. */
+  | 'accept-unread'
+  /** 101. */
+  | 'upgrade'
   /** What is no HTTP at all. */
   | 'garbage';
 
@@ -47,6 +53,7 @@ export class WebhookReceiver {
   private readonly next: Reaction[] = [];
   private always: Reaction = ACCEPT;
   private readonly sockets = new Set<Socket>();
+  private readonly unread = new Set<Socket>();
 
   private constructor(
     private readonly server: ReturnType<typeof createServer>,
@@ -88,9 +95,10 @@ export class WebhookReceiver {
     this.always = reaction;
   }
 
-  /** Sockets that were left unread notice what has become of them. */
-  readOn(): void {
-    for (const socket of this.sockets) socket.resume();
+  /** Ends the connections that were left unread: a socket that is not read does not notice what has become of it. */
+  dropUnread(): void {
+    for (const socket of this.unread) socket.destroy();
+    this.unread.clear();
   }
 
   /** Until so many requests have come in whole. */
@@ -107,8 +115,12 @@ export class WebhookReceiver {
     this.begun += 1;
     const { socket } = incoming;
     const reaction = this.next.shift() ?? this.always;
-    if (reaction === 'reset-before-body') return void socket.resetAndDestroy();
-    if (reaction === 'never-read') return void socket.pause();
+    if (reaction === 'reset-before-body') return this.reset(socket);
+    if (reaction === 'never-read' || reaction === 'accept-unread') {
+      this.unread.add(socket.pause());
+      if (reaction === 'accept-unread') socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      return;
+    }
     const chunks: Buffer[] = [];
     try {
       for await (const chunk of incoming) chunks.push(chunk as Buffer);
@@ -124,11 +136,15 @@ export class WebhookReceiver {
       case 'hang':
         return;
       case 'reset':
-        return void socket.resetAndDestroy();
+        return this.reset(socket);
       case 'close':
         return void socket.end();
       case 'slow-body':
         return void reply.writeHead(200).write('never ');
+      case 'upgrade':
+        return void socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n');
+      case 'early-hints':
+        return void reply.writeEarlyHints({ link: '</style.css>; rel=preload' }, () => reply.end());
       case 'garbage':
         return void socket.end('no HTTP\r\n\r\n');
       case 'pieces':
@@ -137,6 +153,11 @@ export class WebhookReceiver {
           await new Promise((resolve) => setTimeout(resolve, 5));
         }
     }
+  }
+
+  /** A connection with TLS cannot be reset, the one below it can. */
+  private reset({ remotePort }: Socket): void {
+    for (const socket of this.sockets) if (socket.remotePort === remotePort) socket.resetAndDestroy();
   }
 }
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { connect as connectTcp } from 'node:net';
 import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import type { ConnectionOptions } from 'node:tls';
 
 export interface Target {
   /** Numeric, so that nothing is resolved any more. */
@@ -23,10 +24,13 @@ export function readyEvent({ tlsName }: Target): 'connect' | 'secureConnect' {
 
 @Injectable()
 export class SocketConnector extends Connector {
+  /** Whom to trust besides what Node trusts: nobody. */
+  protected readonly trust: Pick<ConnectionOptions, 'ca'> = {};
+
   connect({ address, port, tlsName }: Target): Socket {
     if (tlsName === undefined) return connectTcp({ host: address, port });
     // An address may not be sent as a server name; the certificate is then checked against `host`.
     const servername = tlsName === address ? '' : tlsName;
-    return connectTls({ host: address, port, servername, ALPNProtocols: ['http/1.1'] });
+    return connectTls({ host: address, port, servername, ALPNProtocols: ['http/1.1'], ...this.trust });
   }
 }
