@@ -9,6 +9,7 @@ import { OPERATION } from './patches/operation.js';
 import { OUTCOMES } from './patches/outcomes.js';
 import { ROWS } from './patches/rows.js';
 import { SURFACES } from './patches/surfaces.js';
+import { WEBHOOKS } from './patches/webhooks.js';
 import type { Patch } from './patch.js';
 
 export const PATCHES: readonly Patch[] = [
@@ -23,4 +24,5 @@ export const PATCHES: readonly Patch[] = [
   ...EVENTS,
   ...DATABASE,
   ...OPERATION,
+  ...WEBHOOKS,
 ];
