@@ -91,6 +91,12 @@ export class WebhookReceiver {
     this.next.push(...reactions);
   }
 
+  /** What it got, and what it was told to do next. */
+  forget(): void {
+    this.received.length = 0;
+    this.next.length = 0;
+  }
+
   everyTime(reaction: Reaction): void {
     this.always = reaction;
   }
