@@ -43,10 +43,10 @@ export class CrashServers {
     return server.opened;
   }
 
-  /** From now on the server counts its crossings, and stops at this one. */
-  async arm(id: string, stopAt: string): Promise<void> {
+  /** From now on the server counts its crossings, and stops at this one; what comes to `holdAt` waits there. */
+  async arm(id: string, stopAt: string, holdAt?: string): Promise<void> {
     const server = this.of(id);
-    this.tell({ arm: id, stopAt });
+    this.tell({ arm: id, stopAt, holdAt });
     await this.until(() => server.isArmed || this.hasEnded);
   }
 
@@ -64,6 +64,15 @@ export class CrashServers {
       throw new Error(`it did not stop: ${server.failed ?? ''} after ${server.crossed.join(', ')}`);
     }
     return server.stopped;
+  }
+
+  letGo(id: string): void {
+    this.tell({ letGo: id });
+  }
+
+  /** Until it has come to a crossing and gone beyond, or waits there; never where it ends before. */
+  async passed(id: string, crossing: string): Promise<void> {
+    await this.until(() => this.of(id).crossed.includes(crossing));
   }
 
   /** What it has crossed since it was armed. */

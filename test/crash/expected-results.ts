@@ -57,10 +57,14 @@ export class ExpectedResults {
 
   private async expectTerminal(expected: Exclude<Expected, 'answerable'>): Promise<void> {
     const status = expected === 'declined' ? 'rejected' : 'answered';
-    if (expected === 'sent again') await until(async () => (await this.detail()).delivered);
+    // Accepted now, and nothing left for the agent to fetch.
+    if (expected === 'sent again') {
+      await until(async () => (await this.detail()).delivered && (await this.mailbox()) === undefined);
+    }
     const detail = await this.detail();
     expect(detail).toMatchObject({ status, active: false, delivered: true });
-    this.expectPromisesKept(detail.response);
+    if (expected === 'history') this.expectNothingPromised();
+    else this.expectPromisesKept(detail.response);
 
     // Whoever comes now is told the winner, and changes nothing.
     const second = await this.respondAgain();
@@ -74,6 +78,12 @@ export class ExpectedResults {
         expect(await this.wait()).toEqual(detail.response);
         expect(await this.turns()).toHaveLength(1);
         expect(await this.mailbox()).toBeUndefined();
+        break;
+      case 'history':
+        expect(await this.wait()).toEqual(detail.response);
+        expect(await this.turns()).toHaveLength(2);
+        expect(await this.mailbox()).toBeUndefined();
+        expect(await this.promptsWith(FIRST)).toEqual([]);
         break;
       case 'handed over in a new turn':
         await this.expectNewTurn(FIRST);
@@ -112,6 +122,12 @@ export class ExpectedResults {
     if (agent === undefined) return;
     if ('json' in agent) expect({ ...agent.json, reject_reason: '' }).toEqual(response);
     else expect(agent.value.q1).toMatchObject({ selected_options: ['left'], custom_text: FIRST });
+  }
+
+  /** Only a refusal can have been heard, and that there is nothing to repeat. */
+  private expectNothingPromised(): void {
+    const { responder } = this.before;
+    if (responder !== undefined) expect([responder.status, responder.json.retryable]).toEqual([500, false]);
   }
 
   /** One turn more, which the agent fetches once: the repeated wait of an agent that has it takes it out. */
@@ -170,9 +186,12 @@ export class ExpectedResults {
     expect(await this.detail(siblingId)).toMatchObject({ status: 'pending', active: true });
     expect(await this.turns()).toHaveLength(1);
     expect((await this.promptsWith(words)).map(({ queued }) => queued)).toEqual([true]);
-    await this.rest.make('POST', `/task-sessions/${this.situation.sessionId}/turns/${this.situation.turnId}/complete`);
+    await this.rest.send('POST', `/task-sessions/${this.situation.sessionId}/turns/${this.situation.turnId}/complete`);
     await this.rest.make('POST', `/clarification/${siblingId}/cancel`);
-    await this.expectNewTurn(words);
+    if (this.agent === undefined) return this.expectNewTurn(words);
+    await this.agent.until(1);
+    await until(async () => (await this.mailbox()) === undefined);
+    await this.expectCalled(words);
   }
 
   /** No row says that something is still to be seen to. */

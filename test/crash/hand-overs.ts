@@ -16,6 +16,8 @@ export type Expected =
   | 'handed over to the queue'
   /** Declined and over; the agent is not resumed. */
   | 'declined'
+  /** Terminal, with a newer turn begun meanwhile: kept, and given to nobody. */
+  | 'history'
   /** Terminal, and the agent was called and has accepted it before the kill. */
   | 'handed over by a call'
   /** Terminal, and the agent is called (again): with the same id and the same bytes, until it accepts. */
@@ -25,6 +27,8 @@ export interface Situation extends Estate {
   readonly siblingId?: string;
   /** What the agent's call gave, when it waits; undefined when the connection died. */
   readonly waiting?: Promise<Heard | ToolAnswer | undefined>;
+  /** Cuts the connection by which it waits. */
+  readonly leave?: () => void;
 }
 
 export interface HandOver {
@@ -33,6 +37,14 @@ export interface HandOver {
   /** The agent is called, and does this until the kill; afterwards it accepts. */
   readonly whenCalled?: Reaction;
   readonly arrange: (url: string) => Promise<Situation>;
+  /** What happens, where it is not that somebody responds. */
+  readonly deed?: (url: string, situation: Situation) => Promise<unknown>;
+  /** Happens while the answer waits at one crossing, which it leaves after the crossing `until`. */
+  readonly meanwhile?: {
+    readonly at: string;
+    readonly happens: (url: string, situation: Situation) => Promise<unknown>;
+    readonly until: string;
+  };
   /** The crossings of a clean run from the answer on, in order, and what a kill at each of them leaves behind. */
   readonly crossings: Readonly<Record<string, Expected>>;
   /** Those at which nothing yet tells it from another hand-over. */
@@ -95,6 +107,27 @@ const waited = (reply: string, expected: Expected) =>
     'reply to respond: after': expected,
   }) as const;
 
+/** The three of a transaction whose commit makes a difference. */
+const turning = (transaction: string, before: Expected, after: Expected) =>
+  ({
+    [`${transaction}: before BEGIN`]: before,
+    [`${transaction}: before COMMIT`]: before,
+    [`${transaction}: after COMMIT`]: after,
+  }) as const;
+
+const each = (transaction: string, expected: Expected) => turning(transaction, expected, expected);
+
+const CLAIMED = each('bundle.claim', 'answerable');
+
+const CONFIRMED = { ...BEFORE_THE_HAND_OVER, 'delivery.hand-over: after COMMIT': 'handed over to the wait' } as const;
+
+/** A prompt that has waited for its turn is owed to the agent from the moment on at which the turn is open. */
+const RELEASED = {
+  ...turning('bundle.cancel', 'handed over to the queue', 'sent again'),
+  'call: before': 'sent again',
+  'call: after': 'sent again',
+} as const;
+
 const HAND_OVERS: readonly HandOver[] = [
   {
     name: 'an answer to an agent that waits over REST',
@@ -155,14 +188,58 @@ const HAND_OVERS: readonly HandOver[] = [
     arrange: (url) => makeEstate(new RestCaller(url)),
     crossings: { ...UP_TO_THE_CALL, ...afterTheCall('delivery.publish', 'sent again') },
   },
+  {
+    name: 'an answer to an agent whose connection dies before it is written',
+    outcome: ANSWER,
+    shared: { ...CONFIRMED, ...each('bundle.detach', 'handed over to the wait') },
+    arrange: waitingOverRest,
+    meanwhile: {
+      at: 'delivery.hand-over: after COMMIT',
+      happens: async (_url, { leave }) => leave?.(),
+      until: 'bundle.detach: after COMMIT',
+    },
+    crossings: {
+      ...CONFIRMED,
+      ...each('bundle.detach', 'handed over to the wait'),
+      // Into a connection that is closed.
+      'reply to wait: before': 'handed over to the wait',
+      ...turning('delivery.hand-over-again', 'handed over to the wait', 'handed over in a new turn'),
+      'reply to respond: before': 'handed over in a new turn',
+      'reply to respond: after': 'handed over in a new turn',
+    },
+  },
+  {
+    name: 'an answer that is overtaken by a newer turn',
+    outcome: ANSWER,
+    shared: CLAIMED,
+    arrange: (url) => makeEstate(new RestCaller(url)),
+    meanwhile: { at: 'bundle.claim: after COMMIT', happens: openTurn, until: 'turn.open: after COMMIT' },
+    crossings: {
+      ...CLAIMED,
+      ...turning('turn.open', 'answerable', 'history'),
+      ...each('delivery.hand-over', 'history'),
+      'reply to respond: before': 'history',
+      'reply to respond: after': 'history',
+    },
+  },
+  {
+    name: 'a queued answer to an agent that is called and accepts',
+    outcome: ANSWER,
+    whenCalled: ACCEPT,
+    arrange: queued,
+    deed: cancelSibling,
+    crossings: { ...RELEASED, ...turning('dispatch.settle', 'sent again', 'handed over by a call') },
+  },
+  {
+    name: 'a queued answer to an agent that is called and refuses',
+    outcome: ANSWER,
+    whenCalled: { status: 500 },
+    shared: RELEASED,
+    arrange: queued,
+    deed: cancelSibling,
+    crossings: { ...RELEASED, ...each('dispatch.postpone', 'sent again') },
+  },
 ];
-
-const each = (transaction: string, expected: Expected) =>
-  ({
-    [`${transaction}: before BEGIN`]: expected,
-    [`${transaction}: before COMMIT`]: expected,
-    [`${transaction}: after COMMIT`]: expected,
-  }) as const;
 
 const RECOVERIES: readonly CrashCase[] = [
   recovery('an answer to an agent that waits over REST', 'bundle.claim: after COMMIT', {
@@ -180,6 +257,16 @@ const RECOVERIES: readonly CrashCase[] = [
     'call: before': 'sent again',
     'call: after': 'sent again',
     ...each('dispatch.settle', 'sent again'),
+  }),
+  recovery('an answer to an agent that is called and says nothing', 'delivery.publish: after COMMIT', {
+    ...each('server.start', 'sent again'),
+    'call: before': 'sent again',
+    'call: after': 'sent again',
+    ...each('dispatch.settle', 'sent again'),
+  }),
+  recovery('an answer that is overtaken by a newer turn', 'turn.open: after COMMIT', {
+    ...each('server.start', 'history'),
+    ...each('delivery.recover', 'history'),
   }),
 ];
 
@@ -199,8 +286,10 @@ function recovery(of: string, killedBefore: string, crossings: Readonly<Record<s
 async function waitingOverRest(url: string): Promise<Situation> {
   const rest = new RestCaller(url);
   const estate = await makeEstate(rest);
-  const waiting = rest.get(`/clarification/${estate.pendingId}/wait`).catch(() => undefined);
-  return live(rest, estate, waiting);
+  const connection = new AbortController();
+  const path = `/clarification/${estate.pendingId}/wait`;
+  const waiting = rest.send('GET', path, undefined, connection.signal).catch(() => undefined);
+  return { ...(await live(rest, estate, waiting)), leave: () => connection.abort() };
 }
 
 async function waitingOverMcp(url: string): Promise<Situation> {
@@ -227,4 +316,21 @@ async function besideSibling(url: string): Promise<Situation> {
   const rest = new RestCaller(url);
   const estate = await makeEstate(rest);
   return { ...estate, siblingId: await ask(rest, estate.sessionId, ['q1'], 'something else') };
+}
+
+/** The answer is given, and its prompt waits for nothing but the sibling. */
+async function queued(url: string): Promise<Situation> {
+  const rest = new RestCaller(url);
+  const situation = await besideSibling(url);
+  await rest.make('POST', `/task-sessions/${situation.sessionId}/turns/${situation.turnId}/complete`);
+  await rest.make('POST', `/clarification/${situation.pendingId}/respond`, ANSWER);
+  return situation;
+}
+
+function cancelSibling(url: string, { siblingId }: Situation): Promise<unknown> {
+  return new RestCaller(url).make('POST', `/clarification/${siblingId}/cancel`);
+}
+
+function openTurn(url: string, { sessionId }: Situation): Promise<unknown> {
+  return new RestCaller(url).make('POST', `/task-sessions/${sessionId}/turns`, {});
 }

@@ -65,8 +65,9 @@ async function answerUntilStopped(servers: CrashServers, victim: Victim) {
     await new RestCaller(url).make('PATCH', `/task-sessions/${situation.sessionId}`, { resume });
   }
   const stopAt = of.killedBefore ?? victim.stopAt;
-  await servers.arm(id, stopAt);
-  const responder = respond(url, situation, of.handOver);
+  await servers.arm(id, stopAt, of.handOver.meanwhile?.at);
+  const responder = act(url, situation, of.handOver);
+  void interrupt(servers, victim, url);
   if (stopAt === '') {
     await Promise.all([responder, situation.waiting]);
     await crossedAll(servers, victim);
@@ -74,6 +75,20 @@ async function answerUntilStopped(servers: CrashServers, victim: Victim) {
     await servers.stopped(id);
   }
   return { victim, responder, agent: situation.waiting };
+}
+
+/** While the answer waits at a crossing, something else happens; only then it goes on. */
+async function interrupt(servers: CrashServers, { id, of, situation }: Victim, url: string): Promise<void> {
+  const { meanwhile } = of.handOver;
+  if (meanwhile === undefined || situation === undefined) return;
+  await servers.passed(id, meanwhile.at);
+  try {
+    await meanwhile.happens(url, situation);
+    await servers.passed(id, meanwhile.until);
+    servers.letGo(id);
+  } catch {
+    // The kill came first.
+  }
 }
 
 /** Their databases are what an earlier kill has left; they are killed again before they listen. */
@@ -111,9 +126,16 @@ async function crossedAll(servers: CrashServers, victim: Victim): Promise<void> 
   victim.crossed = [...servers.crossed(victim.id)];
 }
 
-function respond(url: string, situation: Situation, handOver: HandOver): Promise<Heard | undefined> {
-  const answer = new RestCaller(url).post(`/clarification/${situation.pendingId}/respond`, handOver.outcome);
-  return answer.catch(() => undefined);
+/** @returns what the responder heard, if there is one and its connection lived */
+async function act(url: string, situation: Situation, { deed, outcome }: HandOver): Promise<Heard | undefined> {
+  try {
+    if (deed === undefined)
+      return await new RestCaller(url).post(`/clarification/${situation.pendingId}/respond`, outcome);
+    await deed(url, situation);
+  } catch {
+    // The kill came first.
+  }
+  return undefined;
 }
 
 /** Of every agent that is called. */

@@ -3,6 +3,7 @@
 //   {"open": ID, "env": {…}}                        starts one as main does; {"id", "opened": URL} or {"id", "failed": …}
 //   {"open": ID, "env": {…}, "stopAt": CROSSING}    counts its crossings from the first on; "" stops at none
 //   {"arm": ID, "stopAt": CROSSING}                 counts them from now on; {"id", "armed": true}
+//   {"arm": ID, "stopAt": …, "holdAt": CROSSING}    and what comes to this one waits there, until {"letGo": ID}
 //
 // Each crossing is told as {"id", "crossed": NAME}, the last one as {"id", "stopped": NAME}. There the process kills
 // itself, with `die`; without, only this server stands still for ever, for whoever kills the process, so that many can
@@ -19,6 +20,8 @@ interface Told {
   readonly env?: NodeJS.ProcessEnv;
   readonly arm?: string;
   readonly stopAt?: string;
+  readonly holdAt?: string;
+  readonly letGo?: string;
 }
 
 const diesAlone = process.argv[2] === 'die';
@@ -56,9 +59,10 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   const told = JSON.parse(line) as Told;
   if (told.open !== undefined) void open(told.open, told);
   if (told.arm !== undefined) {
-    servers.get(told.arm)?.arm(told.stopAt);
+    servers.get(told.arm)?.arm(told.stopAt, told.holdAt);
     say({ id: told.arm, armed: true });
   }
+  if (told.letGo !== undefined) servers.get(told.letGo)?.letGo();
 });
 // Whoever started it has gone.
 process.stdin.on('end', () => process.exit(0));

@@ -12,33 +12,51 @@ export class Crossings {
   private isArmed = false;
   private hasStopped = false;
   private stopAt: string | undefined;
+  private holdAt: string | undefined;
+  private goOn: () => void = () => undefined;
 
   constructor(
     private readonly onCrossed: (name: string) => void,
     private readonly onStopped: (name: string) => void,
   ) {}
 
-  /** Counts from now on. @param stopAt the crossing not to be left, e.g. `bundle.claim: before COMMIT` */
-  arm(stopAt: string | undefined): void {
+  /**
+   * Counts from now on.
+   * @param stopAt the crossing not to be left, e.g. `bundle.claim: before COMMIT`
+   * @param holdAt the one not to be left until {@link letGo}, while others go on
+   */
+  arm(stopAt: string | undefined, holdAt?: string): void {
     this.isArmed = true;
     this.stopAt = stopAt;
+    this.holdAt = holdAt;
   }
 
-  /** @returns whether the caller may go on; the second of a name is `name #2` */
+  letGo(): void {
+    this.goOn();
+  }
+
+  /** @returns whether the caller may go on */
   pass(name: string): boolean {
-    if (this.hasStopped) return false;
-    if (!this.isArmed) return true;
+    return this.number(name) !== undefined;
+  }
+
+  /** As {@link pass}, for those that can be kept waiting. */
+  async cross(name: string): Promise<void> {
+    const numbered = this.number(name);
+    if (numbered === undefined) await new Promise<never>(() => undefined);
+    if (numbered === this.holdAt) await new Promise<void>((resolve) => (this.goOn = resolve));
+  }
+
+  /** @returns undefined where it has stopped; the second of a name is `name #2` */
+  private number(name: string): string | undefined {
+    if (this.hasStopped) return undefined;
+    if (!this.isArmed) return name;
     const count = (this.seen.get(name) ?? 0) + 1;
     this.seen.set(name, count);
     const numbered = count === 1 ? name : `${name} #${count}`;
     this.hasStopped = numbered === this.stopAt;
     (this.hasStopped ? this.onStopped : this.onCrossed)(numbered);
-    return !this.hasStopped;
-  }
-
-  /** As {@link pass}, for those that can be kept waiting for ever. */
-  async cross(name: string): Promise<void> {
-    if (!this.pass(name)) await new Promise<never>(() => undefined);
+    return this.hasStopped ? undefined : numbered;
   }
 }
 
