@@ -68,6 +68,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
   const port = options.port ?? new ScriptedPort();
   const dispatches = new AnswerDispatch(unitOfWork, clock, port, clarifications, env, log);
   const delivery = new OutcomeDelivery(unitOfWork, clock, waiters, dispatches, clarifications, events, env, log);
+  const dispatcher = new TurnDispatcher(unitOfWork, reader, clock, port, events, env, log);
   const phases = new ResponsePhases(log, new ResponseMetrics(new Metrics()), unitOfWork);
   const wait = new BundleWait(bundles, unitOfWork, reader, clock, waiters, delivery, events, env, log);
   return {
@@ -79,7 +80,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
     port,
     dispatches,
     delivery,
-    dispatcher: new TurnDispatcher(unitOfWork, reader, clock, port, events, env, log),
+    dispatcher,
     pendingActions,
     workspaces: new Workspaces(unitOfWork, reader, clock),
     tasks: new Tasks(unitOfWork, reader, clock, access, pendingActions, events, env),
@@ -92,6 +93,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
       clarifications,
       pendingActions,
       events,
+      dispatcher,
       env,
     ),
     turns: new Turns(unitOfWork, reader, clock, access, clarifications, new ReservationBarrier(events, env), events),

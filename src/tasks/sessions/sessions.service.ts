@@ -30,6 +30,7 @@ import {
 } from '../persistence/sessions.repository.js';
 import { lockTask } from '../persistence/tasks.repository.js';
 import { chosenResume, type ChosenResume } from '../resume/chosen-resume.js';
+import { TurnDispatcher } from '../resume/turn-dispatcher.js';
 import {
   pendingAction,
   sessionView,
@@ -50,6 +51,7 @@ export class Sessions {
     private readonly clarifications: Clarifications,
     private readonly pendingActions: PendingActions,
     private readonly events: EventBus,
+    private readonly dispatcher: TurnDispatcher,
     private readonly env: Env,
   ) {}
 
@@ -162,6 +164,7 @@ export class Sessions {
       },
     );
     this.events.publish(events);
+    if (chosen !== undefined) this.dispatcher.look();
     return { ...sessionView(row), ...shownOnce(madeSecret) };
   }
 
