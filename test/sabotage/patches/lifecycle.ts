@@ -364,6 +364,17 @@ export const LIFECYCLE: readonly Patch[] = [
     spec: recovery,
   },
   {
+    rule: 'KILL-RECOVERY',
+    says: 'A start leaves to others what a recovery that was killed itself had still to tell.',
+    file: 'src/clarification/delivery/recovery.ts',
+    find: 'for (const turn of await listUnannouncedTurns(this.sql())) await this.announce(turn);',
+    replace: `if (answers.length > 0) {
+      for (const turn of await listUnannouncedTurns(this.sql())) await this.announce(turn);
+    }`,
+    spec: 'test/crash/sqlite.spec.ts',
+    title: 'killed at "recovery.reservation: after COMMIT": sent again',
+  },
+  {
     rule: 'HANDOVER-WEBHOOK',
     says: 'The agent is called before it is durable that it may have been.',
     file: dispatch,
