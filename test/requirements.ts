@@ -215,6 +215,7 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'BUDGET-COMMIT': 'A commit that has been sent is awaited, whatever the budget says.',
   'CALLER-GONE': 'For a caller that left before the claim no claim is made; leaving after it changes nothing.',
   HEALTH: 'Readiness is true only while requests are admitted and the database is within reach.',
+  'DATABASE-AWAY': 'A dropped database connection is a 503, never half a bundle, and everything works again by itself.',
   METRICS:
     'Metrics show how answers fare, who waits, what waits for the database and what is owed, and no id is a label.',
   'PHASE-RECORDS':
