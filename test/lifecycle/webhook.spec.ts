@@ -444,6 +444,25 @@ describeEachEngine('handing over by a webhook', (engine) => {
       expect(await scenario.messages(session)).toMatchObject([{ queued: true }]);
     });
 
+    it('QUEUE: the answer to what the agent asks before we hear that it accepted resumes it once we have', async () => {
+      const { scenario, session, port, asked } = await staged();
+      const held = port.holdNext();
+      const answering = scenario.answer(asked, both);
+      await held.called;
+      const next = await scenario.asked(['q9'], session);
+      expect(await scenario.answer(next, ['q9'])).toMatchObject({ claimed: true, delivered: true });
+      expect(await scenario.messages(session)).toMatchObject([{ queued: true }]);
+      held.end(ACCEPTED);
+      expect(await answering).toMatchObject({ delivered: true });
+      const messages = await scenario.messages(session);
+      expect(messages.map(({ queued }) => queued)).toEqual([false, false]);
+      const turns = await scenario.turns(session);
+      expect(turns.map((turn) => turn.completed_at !== null)).toEqual([true, true, false]);
+      scenario.services.dispatcher.look();
+      await until(() => port.calls.length === 2);
+      expect(port.calls[1]?.id).toBe(turns[2]?.id);
+    });
+
     it('SUPERSEDE: what the agent asks elsewhere in the old turn can no longer be answered once it is called', async () => {
       const { stage, scenario, session, port, asked } = await staged();
       const held = port.holdNext();

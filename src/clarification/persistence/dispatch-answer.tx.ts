@@ -162,12 +162,14 @@ export async function publishAnswer(
   events.push({ type: 'session.message.added', ...about, messageId: message.id });
   if (isTerminal(session.state)) return { kind: 'published', events };
   // The agent may have completed the turn before we heard that it has it.
-  const isRunning = reservation.completed_at === null;
-  if (isRunning && session.state !== 'running') {
+  let after = session;
+  if (reservation.completed_at === null && session.state !== 'running') {
     await setSessionState(tx, session.id, 'running', null, now);
+    after = { ...session, state: 'running' };
     events.push({ type: 'session.state_changed', ...about, state: 'running' });
   }
-  if (!isRunning) events.push(...(await releaseQueuedPrompt(tx, session, clarifications, now)));
+  // The reservation held back what was admitted meanwhile: answers to questions of this very turn, for one, complete it.
+  events.push(...(await releaseQueuedPrompt(tx, after, clarifications, now)));
   return { kind: 'published', events };
 }
 
