@@ -361,6 +361,43 @@ describeEachEngine('handing over by a webhook', (engine) => {
       await next.services.dispatcher.beforeApplicationShutdown();
     });
 
+    it('HANDOVER-UNKNOWN: a webhook that moves while its old address is being tried is called at the new one at once', async () => {
+      const { scenario, session, port, asked } = await staged();
+      port.next(UNKNOWN);
+      expect(await scenario.answer(asked, both)).toMatchObject({ delivered: false });
+      scenario.services.clock.advance(5_000);
+      const held = port.holdNext();
+      scenario.services.dispatcher.look();
+      await held.called;
+      const url = 'https://moved.example/hook';
+      await scenario.services.sessions.update(
+        UNSCOPED,
+        session.sessionId,
+        { resume: { mode: 'webhook', url } },
+        soon(),
+      );
+      held.end(NOT_DELIVERED);
+      await until(() => port.calls.length === 3);
+      expect(port.calls[2]).toEqual({ ...port.calls[0], url });
+      await until(() => deliveredOf(scenario, asked));
+    });
+
+    it('HANDOVER-UNKNOWN: a webhook that is back before its absence was written down is called', async () => {
+      const { stage, scenario, session, port, asked } = await staged();
+      port.next(UNKNOWN);
+      await scenario.answer(asked, both);
+      await scenario.moveWebhook(session, { mode: 'pull' });
+      const held = stage.hold('dispatch.abandon', 'begin');
+      scenario.services.clock.advance(5_000);
+      scenario.services.dispatcher.look();
+      await held.reached;
+      await scenario.moveWebhook(session, WEBHOOK);
+      held.release();
+      await until(() => port.calls.length === 2);
+      expect(port.calls[1]).toEqual(port.calls[0]);
+      await until(() => deliveredOf(scenario, asked));
+    });
+
     it('HANDOVER-UNKNOWN: after a day, or when the session has ended, it is left in the mailbox', async () => {
       for (const end of ['day', 'session'] as const) {
         const { scenario, session, port, asked } = await staged();

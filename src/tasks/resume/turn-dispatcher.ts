@@ -21,6 +21,7 @@ import {
   settleDispatch,
   type DispatchRow,
 } from '../persistence/dispatches.repository.js';
+import { lockSession } from '../persistence/sessions.repository.js';
 import { isHopeless, pauseAfter } from './resend-schedule.js';
 import { ResumePort } from './resume.port.js';
 
@@ -136,7 +137,7 @@ export class TurnDispatcher implements OnApplicationBootstrap, OnModuleDestroy, 
     const settings = readResumeSettings(due.resume);
     const now = this.clock.now();
     if (isTerminal(due.state) || settings.mode !== 'webhook' || due.dispatch_body === null) {
-      return this.record('dispatch.abandon', (tx) => abandonDispatch(tx, due.id));
+      return this.recordUnlessMoved('dispatch.abandon', due, (tx) => abandonDispatch(tx, due.id));
     }
     if (isHopeless(due.dispatch_since ?? now, now)) {
       this.log.error('webhook.given_up', { turn_id: due.id, attempts: due.dispatch_attempts });
@@ -156,9 +157,17 @@ export class TurnDispatcher implements OnApplicationBootstrap, OnModuleDestroy, 
       reason: result.reason,
       retry_ms: pauseMs,
     });
-    return this.record('dispatch.postpone', (tx) =>
+    return this.recordUnlessMoved('dispatch.postpone', due, (tx) =>
       postponeDispatch(tx, due.id, plusMilliseconds(this.clock.now(), pauseMs)),
     );
+  }
+
+  /** What the old settings came to says nothing of new ones: it stays due, and is tried by those at once. */
+  private recordUnlessMoved(name: string, due: DispatchRow, work: (tx: Tx) => Promise<unknown>): Promise<void> {
+    return this.record(name, async (tx) => {
+      const session = await lockSession(tx, due.task_session_id);
+      if (session?.resume === due.resume) await work(tx);
+    });
   }
 
   private async record(name: string, work: (tx: Tx) => Promise<unknown>): Promise<void> {
