@@ -279,6 +279,24 @@ describeEachEngine('handing over by a webhook', (engine) => {
       expect(port.calls).toHaveLength(1);
     });
 
+    it('HANDOVER-REFUSED: a reconciliation that began during the call takes the answer back, too', async () => {
+      const { stage, scenario, session, port, asked } = await staged();
+      const call = port.holdNext();
+      const answering = scenario.answer(asked, both);
+      await call.called;
+      const held = stage.hold('recovery.reservation', 'begin');
+      const reconciling = scenario.services.recovery.reconcile();
+      await held.reached;
+      for (let attempt = 0; attempt < 20; attempt += 1) stage.fail('delivery.restore', 'begin', AWAY);
+      call.end(NOT_DELIVERED);
+      await expect(answering).rejects.toMatchObject(ANSWERABLE);
+      held.release();
+      await reconciling;
+      expect(await scenario.isActive(asked)).toBe(true);
+      expect(await turnRows(session)).toHaveLength(1);
+      expect(port.calls).toHaveLength(1);
+    });
+
     it('HANDOVER-UNKNOWN: an agent that has written into the turn was reached, whatever its status said', async () => {
       const { scenario, session, port, asked } = await staged();
       const held = port.holdNext();

@@ -117,12 +117,11 @@ export class Recovery implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   private async recoverAnswer(answer: ReservedAnswer): Promise<void> {
     const { turnId, pendingId } = answer;
-    const known = this.dispatches.remembered(turnId);
     const recovered = await this.unitOfWork.run('recovery.reservation', Deadline.after(BUDGET_MS), (tx) =>
       recoverReservation(
         tx,
         answer,
-        known,
+        () => this.dispatches.remembered(turnId),
         () => this.delivery.isOwned(pendingId),
         this.clarifications.port,
         this.clock.now(),

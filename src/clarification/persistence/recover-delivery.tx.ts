@@ -22,13 +22,13 @@ export type RecoveredReservation =
  * reached nobody: withdrawn, its rows restored. Any other may have: published, into the mailbox as well, and the agent is
  * called again. Repeats every look under the session's lock; killed before COMMIT, the next recovery finds it as it was.
  *
- * @param known what this process remembers of the call, when it made it
- * @param isBeingDelivered asked under the lock
+ * @param remembered what this process remembers of the call, when it made it; asked under the lock, like the next
+ * @param isBeingDelivered whether a hand-over of this process sees to it
  */
 export async function recoverReservation(
   tx: Tx,
   answer: ReservedAnswer,
-  known: 'accepted' | 'not-delivered' | undefined,
+  remembered: () => 'accepted' | 'not-delivered' | undefined,
   isBeingDelivered: () => boolean,
   clarifications: ClarificationPort,
   now: Instant,
@@ -36,6 +36,7 @@ export async function recoverReservation(
   const session = await lockSession(tx, answer.sessionId);
   if (session === undefined) return { kind: 'gone' };
   if (isBeingDelivered()) return { kind: 'owned' };
+  const known = remembered();
   const reservation = await findReservation(tx, session.id, answer.turnId);
   if (reservation === undefined) return { kind: 'settled', events: [] };
   if (reservation.is_attempted === 0 || known === 'not-delivered') {
