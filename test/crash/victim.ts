@@ -140,8 +140,8 @@ async function act(url: string, situation: Situation, { deed, outcome }: HandOve
 
 /** Of every agent that is called. */
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-/** How long a call may go without a reply. */
-const IMPATIENT = { DELIVERY_BUDGET_MS: '3000' };
+/** How long a call may go without a reply; and enough to come to the call at all, beside many servers that start. */
+const IMPATIENT = { DELIVERY_BUDGET_MS: '8000' };
 
 export function envOf(databaseUrl: string): Record<string, string> {
   return {
