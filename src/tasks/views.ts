@@ -1,4 +1,5 @@
 import { Type, type Static, type TSchema } from 'typebox';
+import { jsonObject } from '../common/json-object.js';
 import type { MessageRow } from './persistence/messages.repository.js';
 import type { SessionRow } from './persistence/sessions.repository.js';
 import type { TaskRow } from './persistence/tasks.repository.js';
@@ -214,13 +215,8 @@ export function messageView(row: MessageRow): MessageView {
     content: row.content,
     requests_input: row.requests_input === 1,
     queued: row.queued_at !== null,
-    metadata: row.type === 'clarification_request' ? documentOf(row.metadata) : {},
+    metadata: row.type === 'clarification_request' ? jsonObject(row.metadata) : {},
     created_at: row.created_at,
     updated_at: row.updated_at,
   };
-}
-
-function documentOf(text: string): Record<string, unknown> {
-  const document: unknown = JSON.parse(text);
-  return typeof document === 'object' && document !== null && !Array.isArray(document) ? { ...document } : {};
 }

@@ -139,7 +139,7 @@ describeEachEngine('recovery of turns that were reserved for an answer', (engine
     ]);
     const detail = () => next.services.requests.get(UNSCOPED, asked.pendingId, soon());
     expect((await detail()).delivered).toBe(false);
-    next.services.dispatcher.onApplicationBootstrap();
+    next.services.dispatcher.start();
     await until(async () => (await detail()).delivered);
     expect(next.services.port.calls).toMatchObject([{ id: turnId, url: WEBHOOK.url }]);
     expect(await next.mailbox(asked)).toBeUndefined();
@@ -220,6 +220,23 @@ describeEachEngine('recovery of turns that were reserved for an answer', (engine
     for (const id of both) await scenario.plant(asked, id, { response_delivery_pending: undefined });
     const next = await boot(scenario);
     expect(await next.messages(asked)).toMatchObject([{ content: 'Hello?', queued: false }]);
+  });
+
+  it('QUEUE: prompts that nothing holds back any more are released at start, whatever somebody wrote beside them', async () => {
+    const scenario = new Scenario(database);
+    const session = await scenario.session();
+    const first = await scenario.openTurn(session, 'Go.');
+    await scenario.services.messages.admit(ALICE, session.sessionId, { content: 'And on.' }, soon());
+    await database.sql("UPDATE task_session_messages SET metadata = 'null' WHERE queued_at IS NOT NULL");
+    // As an operator's hand may complete it, who discards what it was for.
+    await database.sql('UPDATE task_session_turns SET completed_at = $2 WHERE id = $1', [
+      first.id,
+      scenario.services.clock.now(),
+    ]);
+    const next = await boot(scenario);
+    expect((await next.messages(session)).map(({ queued }) => queued)).toEqual([false, false]);
+    expect(await next.turns(session)).toHaveLength(2);
+    expect((await boot(next)).published).toEqual([]);
   });
 
   describe('that cannot be read', () => {

@@ -192,6 +192,19 @@ describeEachEngine('handing over by a webhook', (engine) => {
       expect(await scenario.isActive(next)).toBe(true);
     });
 
+    it('OPEN-TURN: an agent that waits in its new turn, before we hear that it accepted, still waits afterwards', async () => {
+      const { scenario, session, port, asked } = await staged();
+      const held = port.holdNext();
+      const answering = scenario.answer(asked, both);
+      await held.called;
+      const next = await scenario.asked(['q7'], session);
+      await scenario.waiting(next);
+      expect(await scenario.stateOf(session)).toBe('waiting_for_input');
+      held.end(ACCEPTED);
+      await answering;
+      expect(await scenario.stateOf(session)).toBe('waiting_for_input');
+    });
+
     it('HANDOVER-WEBHOOK: a turn that the agent completes before we hear that it accepted is told of once, completed', async () => {
       const { scenario, session, port, asked } = await staged();
       const held = port.holdNext();
@@ -373,7 +386,7 @@ describeEachEngine('handing over by a webhook', (engine) => {
       const next = scenario.restarted();
       next.services.clock.advance(5_000);
       await scenario.moveWebhook(session, { ...WEBHOOK, url: 'https://moved.example/hook' });
-      next.services.dispatcher.onApplicationBootstrap();
+      next.services.dispatcher.start();
       await until(() => deliveredOf(next, asked));
       expect(next.services.port.calls).toEqual([{ ...port.calls[0], url: 'https://moved.example/hook' }]);
       await next.services.dispatcher.beforeApplicationShutdown();

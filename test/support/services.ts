@@ -1,3 +1,4 @@
+import { afterEach } from '@jest/globals';
 import { loadEnv, type Env } from '../../src/config/env.js';
 import { EventBus } from '../../src/events/event-bus.js';
 import { AgentTokens } from '../../src/identity/agent-tokens.js';
@@ -46,6 +47,16 @@ export interface ServiceOptions {
   readonly port?: ScriptedPort;
 }
 
+const dispatchers: TurnDispatcher[] = [];
+
+// One that is left behind would wake up in a later test and send what that one owes, by its own clock and port.
+afterEach(async () => {
+  for (const dispatcher of dispatchers.splice(0)) {
+    dispatcher.onModuleDestroy();
+    await dispatcher.beforeApplicationShutdown();
+  }
+});
+
 export type Services = ReturnType<typeof servicesOn>;
 
 /** The services on a test's database without HTTP: for interleavings that a request cannot place. */
@@ -69,6 +80,7 @@ export function servicesOn(database: TestDatabase, options: ServiceOptions = {})
   const dispatches = new AnswerDispatch(unitOfWork, clock, port, clarifications, env, log);
   const delivery = new OutcomeDelivery(unitOfWork, clock, waiters, dispatches, clarifications, events, env, log);
   const dispatcher = new TurnDispatcher(unitOfWork, reader, clock, port, events, env, log);
+  dispatchers.push(dispatcher);
   const phases = new ResponsePhases(log, new ResponseMetrics(new Metrics()), unitOfWork);
   const wait = new BundleWait(bundles, unitOfWork, reader, clock, waiters, delivery, events, env, log);
   return {

@@ -12,6 +12,9 @@ import {
   listUnannouncedTurns,
   type ReservedTurnRow,
 } from '../../tasks/persistence/reservations.repository.js';
+import { listSessionsWithQueue } from '../../tasks/persistence/messages.repository.js';
+import { lockSession } from '../../tasks/persistence/sessions.repository.js';
+import { releaseQueuedPrompt } from '../../tasks/turns/prompt-queue.tx.js';
 import { turnEvents, type ReservedAnswer } from '../persistence/dispatch-answer.tx.js';
 import { recordAnnouncement, recoverReservation } from '../persistence/recover-delivery.tx.js';
 import { listDeliveryIntents, restoreBundle, type DeliveryIntent } from '../persistence/restore-bundle.tx.js';
@@ -29,6 +32,7 @@ const PERIOD_MS = 60_000;
  *   1. turns reserved for a dispatch: withdrawn or published (`recover-delivery.tx`)
  *   2. turns that were published by 1, now or before: their events are sent, then that is recorded
  *   3. intents without a reservation: restored, or cleared where the session has moved on
+ *   4. at start, queued prompts that nothing holds back: released
  *
  * Runs before the first request is admitted, where a failure stops the start, and once a minute over what no hand-over
  * of this process owns.
@@ -58,6 +62,7 @@ export class Recovery implements OnApplicationBootstrap, BeforeApplicationShutdo
     for (const answer of answers) await this.recoverAnswer(answer);
     for (const turn of await listUnannouncedTurns(this.sql())) await this.announce(turn);
     for (const intent of await listDeliveryIntents(this.sql())) await this.recoverIntent(intent);
+    for (const sessionId of await listSessionsWithQueue(this.sql())) await this.releaseQueue(sessionId);
     this.timer = setInterval(() => void this.reconcile(), PERIOD_MS);
     this.timer.unref();
   }
@@ -152,6 +157,15 @@ export class Recovery implements OnApplicationBootstrap, BeforeApplicationShutdo
     this.metrics.bundle(restored.kind);
     this.log.warn('delivery.recovered', { pending_id: intent.pendingId, outcome: restored.kind });
     this.events.publish(restored.events);
+  }
+
+  /** What held it back may be gone with the process, or by an operator's hand. */
+  private async releaseQueue(sessionId: string): Promise<void> {
+    const events = await this.unitOfWork.run('recovery.queue', Deadline.after(BUDGET_MS), async (tx) => {
+      const session = await lockSession(tx, sessionId);
+      return session === undefined ? [] : releaseQueuedPrompt(tx, session, this.clarifications.port, this.clock.now());
+    });
+    this.events.publish(events);
   }
 
   private sql(): SqlExecutor {

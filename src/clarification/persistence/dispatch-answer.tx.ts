@@ -161,9 +161,10 @@ export async function publishAnswer(
   if (how.isAnnounced) events.push(...turnEvents(reservation));
   events.push({ type: 'session.message.added', ...about, messageId: message.id });
   if (isTerminal(session.state)) return { kind: 'published', events };
-  // The agent may have completed the turn before we heard that it has it.
+  // The agent may have completed the turn, or wait for an answer in it, before we heard that it has it.
   let after = session;
-  if (reservation.completed_at === null && session.state !== 'running') {
+  const isBusy = reservation.completed_at === null && !(await hasOpenQuestion(tx, session.id, answer.pendingId));
+  if (isBusy && session.state !== 'running') {
     await setSessionState(tx, session.id, 'running', null, now);
     after = { ...session, state: 'running' };
     events.push({ type: 'session.state_changed', ...about, state: 'running' });

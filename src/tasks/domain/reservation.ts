@@ -1,3 +1,5 @@
+import { jsonObject } from '../../common/json-object.js';
+
 /**
  * A turn that is reserved for handing an answer over by a dispatch, as its metadata says it:
  *
@@ -49,7 +51,7 @@ export function reservationMetadata(reservation: Reservation): string {
 }
 
 export function attemptedMetadata(metadata: string): string {
-  return JSON.stringify({ ...documentOf(metadata), [ATTEMPTED]: true });
+  return JSON.stringify({ ...jsonObject(metadata), [ATTEMPTED]: true });
 }
 
 /** @param isAnnounced false when its events are still to be sent */
@@ -80,7 +82,7 @@ export class MalformedReservationError extends Error {
 
 /** @throws MalformedReservationError when nobody can tell from it what to put back */
 export function readReservation(metadata: string): Reservation {
-  const document = documentOf(metadata);
+  const document = jsonObject(metadata);
   const messageIds = document[MESSAGE_IDS];
   if (!Array.isArray(messageIds) || !messageIds.every(isName)) {
     throw new MalformedReservationError(MESSAGE_IDS, 'a list of non-empty texts');
@@ -107,10 +109,5 @@ function isName(value: unknown): value is string {
 }
 
 function without(metadata: string, keys: readonly string[]): Metadata {
-  return Object.fromEntries(Object.entries(documentOf(metadata)).filter(([key]) => !keys.includes(key)));
-}
-
-function documentOf(metadata: string): Metadata {
-  const read: unknown = JSON.parse(metadata);
-  return typeof read === 'object' && read !== null && !Array.isArray(read) ? (read as Metadata) : {};
+  return Object.fromEntries(Object.entries(jsonObject(metadata)).filter(([key]) => !keys.includes(key)));
 }

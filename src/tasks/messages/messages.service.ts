@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Clock, type Instant } from '../../common/clock.js';
 import type { Deadline } from '../../common/deadline.js';
 import { ConflictError, NotFoundError } from '../../common/domain-error.js';
+import { jsonObject } from '../../common/json-object.js';
 import { decodeCursor, encodeCursor } from '../../common/page-cursor.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import { EventBus } from '../../events/event-bus.js';
@@ -169,14 +170,14 @@ function repetition(known: MessageRow, content: string): AdmittedMessage & { isN
   if (known.content !== content) {
     throw new ConflictError('client_message_id was used for a message with other content');
   }
-  const { admitted_to_turn_id: queuedBehind } = JSON.parse(known.metadata) as { admitted_to_turn_id?: string };
+  const { admitted_to_turn_id: queuedBehind } = jsonObject(known.metadata);
   const asAdmitted: MessageRow =
-    queuedBehind === undefined
+    typeof queuedBehind !== 'string'
       ? known
       : { ...known, turn_id: queuedBehind, queued_at: known.created_at, updated_at: known.created_at };
   return {
     message: messageView(asAdmitted),
-    admission: queuedBehind === undefined ? 'sent' : 'queued',
+    admission: typeof queuedBehind === 'string' ? 'queued' : 'sent',
     isNew: false,
   };
 }

@@ -1,6 +1,8 @@
 import type { Instant } from '../../common/clock.js';
 import type { SqlExecutor, SqlValue } from '../../persistence/unit-of-work.js';
 
+import { isSessionOpen } from './terminal-session.predicate.js';
+
 export type AuthorType = 'user' | 'agent' | 'system';
 
 /** Type `message` rows; questions are written and read by the clarification feature. */
@@ -96,6 +98,15 @@ export async function findLastQueuedAt(sql: SqlExecutor, sessionId: string): Pro
     [sessionId],
   );
   return rows[0]?.queued_at;
+}
+
+/** Sessions that go on and have prompts in their queue. */
+export async function listSessionsWithQueue(sql: SqlExecutor): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ task_session_id: string }>(
+    `SELECT DISTINCT m.task_session_id FROM task_session_messages m
+     WHERE m.queued_at IS NOT NULL AND ${isSessionOpen('m.task_session_id')}`,
+  );
+  return rows.map((row) => row.task_session_id);
 }
 
 /** Moves a queued prompt into the turn that it opens. */

@@ -1,10 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  Injectable,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-} from '@nestjs/common';
+import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { Clock, plusMilliseconds } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
 import { Env } from '../../config/env.js';
@@ -38,7 +33,7 @@ const TROUBLE_PAUSE_MS = 5_000;
  * has gone by; what is left then is in the mailbox. The rows hold all of it: killed anywhere, the next start goes on.
  */
 @Injectable()
-export class TurnDispatcher implements OnApplicationBootstrap, OnModuleDestroy, BeforeApplicationShutdown {
+export class TurnDispatcher implements OnModuleDestroy, BeforeApplicationShutdown {
   /** By session: of each, one at a time. */
   private readonly calls = new Map<string, Promise<void>>();
   private readonly stopping = new AbortController();
@@ -56,7 +51,8 @@ export class TurnDispatcher implements OnApplicationBootstrap, OnModuleDestroy, 
     private readonly log: Log,
   ) {}
 
-  onApplicationBootstrap(): void {
+  /** Once what an earlier process left is seen to and the server listens; until then nobody is called. */
+  start(): void {
     this.events.subscribe((event) => {
       if (event.type === 'turn.started') this.look();
     });

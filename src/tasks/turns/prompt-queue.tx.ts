@@ -1,3 +1,4 @@
+import { jsonObject } from '../../common/json-object.js';
 import { laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
@@ -68,8 +69,7 @@ export function answerMetadata(answered: AnsweredQuestion): Record<string, strin
 }
 
 function answeredBy(message: MessageRow): AnsweredQuestion | undefined {
-  const metadata = JSON.parse(message.metadata) as Readonly<Record<string, unknown>>;
-  const { [RESUMED_FROM]: pendingId, response } = metadata;
+  const { [RESUMED_FROM]: pendingId, response } = jsonObject(message.metadata);
   if (typeof pendingId !== 'string') return undefined;
-  return { pendingId, ...(typeof response === 'string' && { response: JSON.parse(response) as object }) };
+  return { pendingId, ...(typeof response === 'string' && { response: jsonObject(response) }) };
 }
