@@ -181,9 +181,9 @@ const HAND_OVERS: readonly HandOver[] = [
     crossings: { ...UP_TO_THE_CALL, ...afterTheCall('delivery.restore', 'answerable') },
   },
   {
-    name: 'an answer to an agent that is called and says nothing',
+    name: 'an answer to an agent whose reply is lost',
     outcome: ANSWER,
-    whenCalled: 'hang',
+    whenCalled: 'reset',
     shared: UP_TO_THE_CALL,
     arrange: (url) => makeEstate(new RestCaller(url)),
     crossings: { ...UP_TO_THE_CALL, ...afterTheCall('delivery.publish', 'sent again') },
@@ -258,7 +258,7 @@ const RECOVERIES: readonly CrashCase[] = [
     'call: after': 'sent again',
     ...each('dispatch.settle', 'sent again'),
   }),
-  recovery('an answer to an agent that is called and says nothing', 'delivery.publish: after COMMIT', {
+  recovery('an answer to an agent whose reply is lost', 'delivery.publish: after COMMIT', {
     ...each('server.start', 'sent again'),
     'call: before': 'sent again',
     'call: after': 'sent again',

@@ -54,7 +54,7 @@ async function killWhileAnswering(victims: readonly Victim[]): Promise<void> {
 
 async function answerUntilStopped(servers: CrashServers, victim: Victim) {
   const { id, databaseUrl, of } = victim;
-  servers.open(id, { ...envOf(databaseUrl), ...(of.handOver.whenCalled === 'hang' && IMPATIENT) });
+  servers.open(id, envOf(databaseUrl));
   const url = await servers.opened(id);
   const situation = await of.handOver.arrange(url);
   victim.situation = situation;
@@ -140,8 +140,6 @@ async function act(url: string, situation: Situation, { deed, outcome }: HandOve
 
 /** Of every agent that is called. */
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-/** How long a call may go without a reply; and enough to come to the call at all, beside many servers that start. */
-const IMPATIENT = { DELIVERY_BUDGET_MS: '8000' };
 
 export function envOf(databaseUrl: string): Record<string, string> {
   return {
