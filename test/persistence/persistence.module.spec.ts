@@ -4,6 +4,7 @@ import { Deadline } from '../../src/common/deadline.js';
 import { StartupError } from '../../src/common/startup-error.js';
 import { ConfigModule } from '../../src/config/config.module.js';
 import { loadEnv } from '../../src/config/env.js';
+import { ObservabilityModule } from '../../src/observability/observability.module.js';
 import { PersistenceModule } from '../../src/persistence/persistence.module.js';
 import { Reader, UnitOfWork } from '../../src/persistence/unit-of-work.js';
 import { describeEachEngine } from '../support/engines.js';
@@ -12,7 +13,9 @@ const soon = () => Deadline.after(5000);
 
 function application(url: string) {
   const env = loadEnv({ DATABASE_URL: url, POOL_SIZE: '2' });
-  return Test.createTestingModule({ imports: [ConfigModule.forRoot(env), PersistenceModule.forRoot()] });
+  return Test.createTestingModule({
+    imports: [ConfigModule.forRoot(env), ObservabilityModule, PersistenceModule.forRoot()],
+  });
 }
 
 describeEachEngine('the persistence module', (engine) => {
