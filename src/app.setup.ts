@@ -12,7 +12,6 @@ import { openApiDocument } from './http/openapi/openapi-document.js';
 import { RequestPipeline } from './http/pipeline/request-pipeline.js';
 import { Log } from './observability/log.js';
 import { NestLog } from './observability/nest-log.js';
-import { TurnDispatcher } from './tasks/resume/turn-dispatcher.js';
 
 /** For Nest's factories, here and in tests. The pipeline parses bodies; main tells why a start failed. */
 export function nestOptions(env: Env) {
@@ -53,7 +52,7 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Recovers, then admits requests, listens, and begins to call agents. Resolves with the address, e.g. `http://127.0.0.1:3000`.
+ * Recovers, then admits requests and listens. Resolves with the address, e.g. `http://127.0.0.1:3000`.
  * @throws StartupError
  */
 export async function listen(app: NestExpressApplication): Promise<string> {
@@ -65,8 +64,6 @@ export async function listen(app: NestExpressApplication): Promise<string> {
       `cannot listen on ${host} port ${port}: ${LISTEN_PROBLEMS[error.code ?? ''] ?? error.message}`,
     );
   });
-  // Whoever is called may call back.
-  app.get(TurnDispatcher).start();
   const address = app.getHttpServer().address() as AddressInfo;
   const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   return `http://${name}:${address.port}`;

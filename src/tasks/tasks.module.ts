@@ -44,6 +44,6 @@ import { Workspaces } from './workspaces.service.js';
     { provide: NameResolver, useClass: DnsResolver },
     { provide: Connector, useClass: SocketConnector },
   ],
-  exports: [Clarifications, Messages, PendingActions, ResumePort, TaskAccess, Tasks, Workspaces],
+  exports: [Clarifications, Messages, PendingActions, ResumePort, TaskAccess, Tasks, TurnDispatcher, Workspaces],
 })
 export class TasksModule {}

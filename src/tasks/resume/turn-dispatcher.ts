@@ -51,7 +51,7 @@ export class TurnDispatcher implements OnModuleDestroy, BeforeApplicationShutdow
     private readonly log: Log,
   ) {}
 
-  /** Once what an earlier process left is seen to and the server listens; until then nobody is called. */
+  /** Once what an earlier process left is seen to; until then nobody is called. */
   start(): void {
     this.events.subscribe((event) => {
       if (event.type === 'turn.started') this.look();
