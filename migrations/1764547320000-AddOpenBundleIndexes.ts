@@ -17,21 +17,8 @@ const SQLITE = [
           AND json_extract(metadata, '$.pending_id') NOT GLOB '*' || char(65533) || '*'
         ELSE FALSE END`,
   `CREATE INDEX IF NOT EXISTS idx_messages_unkeyed_questions ON task_session_messages
-    (created_at, json_extract(metadata, '$.pending_id'), id)
-    WHERE type = 'clarification_request' AND bundle_created_at IS NULL
-      AND CASE WHEN json_type(metadata, '$.pending_id') = 'text'
-        THEN length(json_extract(metadata, '$.pending_id')) BETWEEN 1 AND 128
-          AND instr(json_extract(metadata, '$.pending_id'), char(0)) = 0
-          AND json_extract(metadata, '$.pending_id') NOT GLOB '*' || char(65533) || '*'
-        ELSE FALSE END`,
-  `CREATE INDEX IF NOT EXISTS idx_messages_moved_questions ON task_session_messages
     (json_extract(metadata, '$.pending_id'))
-    WHERE type = 'clarification_request' AND bundle_created_at <> created_at
-      AND CASE WHEN json_type(metadata, '$.pending_id') = 'text'
-        THEN length(json_extract(metadata, '$.pending_id')) BETWEEN 1 AND 128
-          AND instr(json_extract(metadata, '$.pending_id'), char(0)) = 0
-          AND json_extract(metadata, '$.pending_id') NOT GLOB '*' || char(65533) || '*'
-        ELSE FALSE END`,
+    WHERE type = 'clarification_request' AND (bundle_created_at IS NULL OR bundle_created_at <> created_at)`,
   `CREATE INDEX IF NOT EXISTS idx_messages_delivery_intents ON task_session_messages (task_session_id, id)
     WHERE type = 'clarification_request'
       AND COALESCE(CAST(json_extract(metadata, '$.response_delivery_pending') AS TEXT), '') IN ('1', 'true')`,
@@ -42,29 +29,26 @@ const POSTGRES = [
     (bundle_created_at, (metadata::jsonb->>'pending_id') COLLATE "C", id)
     WHERE type = 'clarification_request' AND COALESCE(metadata::jsonb->>'status', '') IN ('', 'pending')
       AND CASE WHEN jsonb_typeof(metadata::jsonb->'pending_id') = 'string'
-        THEN (metadata::jsonb->>'pending_id') ~ '^[^\\uFFFD]{1,128}$' ELSE FALSE END`,
+        THEN char_length(metadata::jsonb->>'pending_id') BETWEEN 1 AND 128
+          AND strpos(metadata::jsonb->>'pending_id', chr(65533)) = 0
+        ELSE FALSE END`,
   `CREATE INDEX IF NOT EXISTS idx_messages_open_bundles_of_session ON task_session_messages (task_session_id, id)
     WHERE type = 'clarification_request' AND COALESCE(metadata::jsonb->>'status', '') IN ('', 'pending')
       AND CASE WHEN jsonb_typeof(metadata::jsonb->'pending_id') = 'string'
-        THEN (metadata::jsonb->>'pending_id') ~ '^[^\\uFFFD]{1,128}$' ELSE FALSE END`,
+        THEN char_length(metadata::jsonb->>'pending_id') BETWEEN 1 AND 128
+          AND strpos(metadata::jsonb->>'pending_id', chr(65533)) = 0
+        ELSE FALSE END`,
   `CREATE INDEX IF NOT EXISTS idx_messages_unkeyed_questions ON task_session_messages
-    (created_at, (metadata::jsonb->>'pending_id') COLLATE "C", id)
-    WHERE type = 'clarification_request' AND bundle_created_at IS NULL
-      AND CASE WHEN jsonb_typeof(metadata::jsonb->'pending_id') = 'string'
-        THEN (metadata::jsonb->>'pending_id') ~ '^[^\\uFFFD]{1,128}$' ELSE FALSE END`,
-  `CREATE INDEX IF NOT EXISTS idx_messages_moved_questions ON task_session_messages
     ((metadata::jsonb->>'pending_id'))
-    WHERE type = 'clarification_request' AND bundle_created_at <> created_at
-      AND CASE WHEN jsonb_typeof(metadata::jsonb->'pending_id') = 'string'
-        THEN (metadata::jsonb->>'pending_id') ~ '^[^\\uFFFD]{1,128}$' ELSE FALSE END`,
+    WHERE type = 'clarification_request' AND (bundle_created_at IS NULL OR bundle_created_at <> created_at)`,
   `CREATE INDEX IF NOT EXISTS idx_messages_delivery_intents ON task_session_messages (task_session_id, id)
     WHERE type = 'clarification_request'
       AND COALESCE(metadata::jsonb->>'response_delivery_pending', '') IN ('1', 'true')`,
 ];
 
 /**
- * The listing's ordered walk over pending questions, and over those that were written without the walk's key; the same of
- * one session; the few whose place in the walk has to be computed; and the few whose hand-over is not settled.
+ * The listing's ordered walk over pending questions; the same of one session; those whose place in that walk has to be
+ * computed; and the few whose hand-over is not settled.
  */
 export class AddOpenBundleIndexes1764547320000 implements MigrationInterface {
   readonly name = 'AddOpenBundleIndexes1764547320000';
@@ -79,7 +63,6 @@ export class AddOpenBundleIndexes1764547320000 implements MigrationInterface {
     await runner.query('DROP INDEX IF EXISTS idx_messages_open_bundles');
     await runner.query('DROP INDEX IF EXISTS idx_messages_open_bundles_of_session');
     await runner.query('DROP INDEX IF EXISTS idx_messages_unkeyed_questions');
-    await runner.query('DROP INDEX IF EXISTS idx_messages_moved_questions');
     await runner.query('DROP INDEX IF EXISTS idx_messages_delivery_intents');
   }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { createHash } from 'node:crypto';
 import type { QueryRunner } from 'typeorm';
 import { MIGRATIONS } from '../../migrations/index.js';
 import { isPendingRow } from '../../src/clarification/persistence/active-bundle.predicate.js';
@@ -8,6 +9,10 @@ import { pendingIdIndexDefinition } from '../../src/persistence/pending-id-index
 
 /** What each migration says to the database, without one. */
 async function statements(engine: Engine): Promise<string[]> {
+  return (await Promise.all(MIGRATIONS.map((Migration) => statementsOf(Migration, engine)))).flat();
+}
+
+async function statementsOf(Migration: (typeof MIGRATIONS)[number], engine: Engine): Promise<string[]> {
   const said: string[] = [];
   const runner = {
     connection: { options: { type: engine } },
@@ -16,12 +21,31 @@ async function statements(engine: Engine): Promise<string[]> {
       return [];
     },
   } as unknown as QueryRunner;
-  for (const Migration of MIGRATIONS) await new Migration().up(runner);
+  await new Migration().up(runner);
   return said;
 }
 
+/** As it is in the end: a later migration may have made it anew. */
 const named = (all: string[], index: string) =>
-  all.find((sql) => new RegExp(`INDEX (IF NOT EXISTS )?${index} `).test(sql));
+  all.findLast((sql) => new RegExp(`CREATE INDEX (IF NOT EXISTS )?${index} `).test(sql));
+
+// Of each that has landed: databases have been made by it, and none would see that it has changed.
+const LANDED: Readonly<Record<string, string>> = {
+  CreateCoreTables1764547200000: '6b654dd2783ee016',
+  AddOrderedPendingIdIndex1764547260000: '462d1008295b7d35',
+  AddOpenBundleIndexes1764547320000: 'f61e59d6c304ce26',
+  AddTurnDispatches1764547380000: '04356e68040c821d',
+  RebuildOpenBundleIndexes1764547440000: '6ce09b8113a134c3',
+};
+
+it('does not change once it has landed (INDEX, TABLES)', async () => {
+  for (const Migration of MIGRATIONS) {
+    const said = [await statementsOf(Migration, 'sqlite'), await statementsOf(Migration, 'postgres')];
+    const digest = createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 16);
+    const { name } = new Migration();
+    expect([name, digest]).toEqual([name, LANDED[name]]);
+  }
+});
 
 describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migrations (%s)', (engine) => {
   const dialect = dialectOf(engine);
@@ -44,19 +68,19 @@ describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migration
     const all = await statements(engine);
     const isPending = condition(isPendingRow(dialect, 'm'));
     expect(named(all, 'idx_messages_open_bundles')).toBe(
-      'CREATE INDEX IF NOT EXISTS idx_messages_open_bundles ON task_session_messages ' +
+      'CREATE INDEX idx_messages_open_bundles ON task_session_messages ' +
         `(bundle_created_at, ${dialect.bytewise(pendingId)}, id) WHERE ${isPending}`,
     );
     expect(named(all, 'idx_messages_open_bundles_of_session')).toBe(
-      'CREATE INDEX IF NOT EXISTS idx_messages_open_bundles_of_session ON task_session_messages ' +
+      'CREATE INDEX idx_messages_open_bundles_of_session ON task_session_messages ' +
         `(task_session_id, id) WHERE ${isPending}`,
     );
     expect(named(all, 'idx_messages_unkeyed_questions')).toBe(
-      'CREATE INDEX IF NOT EXISTS idx_messages_unkeyed_questions ON task_session_messages ' +
+      'CREATE INDEX idx_messages_unkeyed_questions ON task_session_messages ' +
         `(created_at, ${dialect.bytewise(pendingId)}, id) WHERE ${condition(isUnkeyedRow(dialect, 'm'))}`,
     );
     expect(named(all, 'idx_messages_moved_questions')).toBe(
-      'CREATE INDEX IF NOT EXISTS idx_messages_moved_questions ON task_session_messages ' +
+      'CREATE INDEX idx_messages_moved_questions ON task_session_messages ' +
         `(${inIndex}) WHERE ${condition(isMovedRow(dialect, 'm'))}`,
     );
     expect(named(all, 'idx_messages_delivery_intents')).toContain(

@@ -51,6 +51,15 @@ async function namesOf(engine: TestEngine, database: Database, kind: 'table' | '
   return rows.map(({ name }) => name);
 }
 
+/** Every index as the database writes its definition. */
+async function definitions(engine: TestEngine, database: Database): Promise<unknown[]> {
+  const sql = {
+    sqlite: "SELECT name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name",
+    postgres: `SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname COLLATE "C"`,
+  }[engine.name];
+  return [...(await database.reader.query(soon(), sql)).rows];
+}
+
 async function allRows(database: Database): Promise<Record<string, unknown[]>> {
   const tables: Record<string, unknown[]> = {};
   for (const table of FIRST_TABLES) {
@@ -125,6 +134,23 @@ describeEachEngine('the migrations', (engine) => {
       expect(await executed(database)).toEqual(MIGRATIONS.map(({ name }) => name));
       await database.close();
     }
+  });
+
+  it('make indexes anew that an earlier one made with another definition (INDEX, PLAN)', async () => {
+    const fresh = await migrated(await engine.createUrl({ migrated: false }));
+    const url = await engine.createUrl();
+    for (const sql of [
+      'DROP INDEX idx_messages_unkeyed_questions',
+      'CREATE INDEX idx_messages_unkeyed_questions ON task_session_messages (id)',
+      'DROP INDEX idx_messages_moved_questions',
+      "DELETE FROM migrations WHERE name LIKE 'RebuildOpenBundleIndexes%'",
+    ]) {
+      await script(url, sql);
+    }
+    const upgraded = await migrated(url);
+    expect(await definitions(engine, upgraded)).toEqual(await definitions(engine, fresh));
+    await upgraded.close();
+    await fresh.close();
   });
 
   it('may be run by two processes at once', async () => {
