@@ -1,4 +1,3 @@
-import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
 import type { AuthorType } from '../../tasks/persistence/messages.repository.js';
 import { lockSession, type SessionRow } from '../../tasks/persistence/sessions.repository.js';
@@ -35,13 +34,4 @@ export async function settle(tx: Tx, rows: readonly BundleRow[]): Promise<void> 
     rows.map((row) => ({ row, change: { kind: 'settled' } })),
     null,
   );
-}
-
-export function questionEvents(bundle: ClaimedBundle, rows: readonly BundleRow[]): DomainEvent[] {
-  return rows.map((row) => ({
-    type: 'session.message.updated',
-    taskId: bundle.taskId,
-    sessionId: bundle.sessionId,
-    messageId: row.id,
-  }));
 }

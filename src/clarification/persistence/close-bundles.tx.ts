@@ -6,6 +6,7 @@ import { lockSession, type SessionRow } from '../../tasks/persistence/sessions.r
 import { releaseQueuedPrompt } from '../../tasks/turns/prompt-queue.tx.js';
 import type { BundleRow } from '../domain/bundle.js';
 import { changeRows, lockActiveRows } from './bundles.repository.js';
+import { questionsUpdated } from './question-events.js';
 
 /**
  * active → cancelled (X). Undefined when the bundle is not active: answered, claimed, superseded, expired or gone.
@@ -60,7 +61,7 @@ export async function attachBundle(
     rows.map((row) => ({ row, change: { kind: 'attached' } })),
     now,
   );
-  return { isActive: active.length > 0, events: updated(rows) };
+  return { isActive: active.length > 0, events: questionsUpdated(rows) };
 }
 
 async function close(
@@ -76,7 +77,7 @@ async function close(
   );
   const bundles = new Map(rows.map((row) => [row.pendingId, row]));
   return [
-    ...updated(rows),
+    ...questionsUpdated(rows),
     ...[...bundles.values()].map((row): DomainEvent => ({
       type: `clarification.${kind}`,
       taskId: row.taskId,
@@ -84,13 +85,4 @@ async function close(
       pendingId: row.pendingId,
     })),
   ];
-}
-
-function updated(rows: readonly BundleRow[]): DomainEvent[] {
-  return rows.map((row) => ({
-    type: 'session.message.updated',
-    taskId: row.taskId,
-    sessionId: row.sessionId,
-    messageId: row.id,
-  }));
 }

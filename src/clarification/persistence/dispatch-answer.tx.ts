@@ -1,4 +1,4 @@
-import { laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
+import { plusMilliseconds, type Instant } from '../../common/clock.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { SqlExecutor, Tx } from '../../persistence/unit-of-work.js';
 import type { ClarificationPort } from '../../tasks/clarification.port.js';
@@ -20,16 +20,11 @@ import {
   type ReservedTurnRow,
 } from '../../tasks/persistence/reservations.repository.js';
 import { lockSession, setSessionState, type SessionRow } from '../../tasks/persistence/sessions.repository.js';
-import {
-  completeRunningTurns,
-  findCurrentTurn,
-  findNewestTurn,
-  insertTurn,
-  type TurnRow,
-} from '../../tasks/persistence/turns.repository.js';
+import { completeRunningTurns, findCurrentTurn } from '../../tasks/persistence/turns.repository.js';
 import { callBody } from '../../tasks/resume/call-body.js';
 import { pauseAfter } from '../../tasks/resume/resend-schedule.js';
 import type { AgentCall } from '../../tasks/resume/resume.port.js';
+import { insertNextTurn } from '../../tasks/turns/insert-next-turn.tx.js';
 import { messageOf } from '../../tasks/turns/open-turn.tx.js';
 import { releaseQueuedPrompt } from '../../tasks/turns/prompt-queue.tx.js';
 import { answerPrompt } from '../domain/answer-prompt.js';
@@ -38,6 +33,7 @@ import { hasOpenQuestion } from './active-sessions.query.js';
 import { lockBundle } from './bundles.repository.js';
 import type { ClaimedBundle } from './claim-bundle.tx.js';
 import { lockClaim, settle, type Answerer } from './claimed-rows.js';
+import { questionsUpdated } from './question-events.js';
 import { restoreBundle, type Restored } from './restore-bundle.tx.js';
 
 /**
@@ -68,19 +64,9 @@ export async function reserveTurn(
   answerer: Answerer,
   now: Instant,
 ): Promise<void> {
-  const newest = await findNewestTurn(tx, session.id);
-  const turn: TurnRow = {
-    id: turnId,
-    task_session_id: session.id,
-    task_id: session.task_id,
-    started_at: newest === undefined ? now : laterOf(now, plusMilliseconds(newest.started_at, 1)),
-    completed_at: null,
-    mailbox: '',
-    created_at: now,
-    updated_at: now,
-  };
   const { turnId: askedInTurnId, pendingId, claimedRowIds: messageIds } = bundle;
-  await insertTurn(tx, turn, reservationMetadata({ askedInTurnId, pendingId, messageIds, answerer }));
+  const metadata = reservationMetadata({ askedInTurnId, pendingId, messageIds, answerer });
+  await insertNextTurn(tx, session, { id: turnId, mailbox: '', metadata }, now);
 }
 
 /**
@@ -152,11 +138,7 @@ export async function publishAnswer(
   await insertMessage(tx, message);
 
   const about = { taskId: session.task_id, sessionId: session.id };
-  const events: DomainEvent[] = claimed.map((row) => ({
-    type: 'session.message.updated',
-    ...about,
-    messageId: row.id,
-  }));
+  const events = questionsUpdated(claimed);
   for (const turnId of completed) events.push({ type: 'turn.completed', ...about, turnId });
   if (how.isAnnounced) events.push(...turnEvents(reservation));
   events.push({ type: 'session.message.added', ...about, messageId: message.id });

@@ -13,8 +13,9 @@ import { answerPrompt } from '../domain/answer-prompt.js';
 import { holdsBackPrompts } from './active-sessions.query.js';
 import { changeRows } from './bundles.repository.js';
 import type { ClaimedBundle } from './claim-bundle.tx.js';
-import { lockClaim, questionEvents, settle, type Answerer } from './claimed-rows.js';
+import { lockClaim, settle, type Answerer } from './claimed-rows.js';
 import { reserveTurn } from './dispatch-answer.tx.js';
+import { questionsUpdated } from './question-events.js';
 
 /** `settled`: somebody had done it before, in a transaction whose reply was lost. */
 export type HandedOverTo = 'waiter' | 'nobody' | 'turn' | 'settled';
@@ -48,7 +49,7 @@ export async function confirmDelivery(
   const { session, rows } = locked;
   if (rows.length === 0) return SETTLED;
   await settle(tx, rows);
-  const events = questionEvents(bundle, rows);
+  const events = questionsUpdated(rows);
   if (bundle.response.reject_reason !== '') events.push(...(await keepReason(tx, session, bundle, answerer, now)));
   if (isTerminal(session.state)) return { kind: 'handed-over', to, events };
   let after = session;
@@ -90,7 +91,7 @@ export async function resumeAgent(
   const current = await findCurrentTurn(tx, session.id);
   if (isTerminal(session.state) || current?.id !== bundle.turnId) {
     await settle(tx, rows);
-    return { kind: 'too-late', events: questionEvents(bundle, rows) };
+    return { kind: 'too-late', events: questionsUpdated(rows) };
   }
   const isHeldBack = await holdsBackPrompts(tx, session.id, bundle.pendingId);
   if (!isHeldBack && readResumeSettings(session.resume).mode === 'webhook') {
@@ -98,7 +99,7 @@ export async function resumeAgent(
     return { kind: 'reserved' };
   }
   await settle(tx, rows);
-  const events = questionEvents(bundle, rows);
+  const events = questionsUpdated(rows);
   const prompt = { content: answerPrompt(bundle.rows), ...answerer };
   const answered = { pendingId: bundle.pendingId, response: bundle.response };
   if (isHeldBack) {

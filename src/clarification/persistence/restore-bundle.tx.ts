@@ -6,6 +6,7 @@ import { lockSession } from '../../tasks/persistence/sessions.repository.js';
 import { findCurrentTurn } from '../../tasks/persistence/turns.repository.js';
 import { isResolvedStatus, type BundleRow } from '../domain/bundle.js';
 import { changeRows, lockBundle } from './bundles.repository.js';
+import { questionsUpdated } from './question-events.js';
 
 export type Restored =
   | { readonly kind: 'restored'; readonly events: readonly DomainEvent[] }
@@ -45,7 +46,7 @@ export async function restoreBundle(
   const current = await findCurrentTurn(tx, session.id);
   const isOpen = !isTerminal(session.state) && rows.every((row) => row.turnId === current?.id);
   const about = { taskId: session.task_id, sessionId: session.id };
-  const events: DomainEvent[] = rows.map((row) => ({ type: 'session.message.updated', ...about, messageId: row.id }));
+  const events = questionsUpdated(rows);
   if (!isOpen) {
     await changeRows(tx, all(rows, 'settled'), null);
     return { kind: 'kept', events };

@@ -1,4 +1,4 @@
-import { laterOf, plusMilliseconds, type Instant } from '../../common/clock.js';
+import type { Instant } from '../../common/clock.js';
 import { newRowId } from '../../common/row-id.js';
 import type { DomainEvent } from '../../events/domain-event.js';
 import type { Tx } from '../../persistence/unit-of-work.js';
@@ -7,8 +7,9 @@ import { readResumeSettings } from '../domain/resume-settings.js';
 import { oweDispatch } from '../persistence/dispatches.repository.js';
 import { insertMessage, type AuthorType, type MessageRow } from '../persistence/messages.repository.js';
 import { setSessionState, type SessionRow } from '../persistence/sessions.repository.js';
-import { completeRunningTurns, findNewestTurn, insertTurn, type TurnRow } from '../persistence/turns.repository.js';
+import { completeRunningTurns, type TurnRow } from '../persistence/turns.repository.js';
 import { callBody, type AnsweredQuestion } from '../resume/call-body.js';
+import { insertNextTurn } from './insert-next-turn.tx.js';
 
 export interface Prompt {
   readonly content: string;
@@ -44,22 +45,14 @@ export interface OpenedTurn {
  */
 export async function openTurn(tx: Tx, session: SessionRow, opening: TurnOpening): Promise<OpenedTurn> {
   const { now } = opening;
-  const newest = await findNewestTurn(tx, session.id);
-  // A clock that stepped back must not make the new turn older than the one it follows.
-  const startedAt = newest === undefined ? now : laterOf(now, plusMilliseconds(newest.started_at, 1));
-  const completed = newest === undefined ? [] : await completeRunningTurns(tx, session.id, now);
-  const turn: TurnRow = {
-    id: newRowId(),
-    task_session_id: session.id,
-    task_id: session.task_id,
-    started_at: startedAt,
-    completed_at: null,
-    mailbox: opening.forMailbox ? 'waiting' : '',
-    created_at: now,
-    updated_at: now,
-  };
   const metadata = opening.answered === undefined ? {} : { [RESUMED_FROM]: opening.answered.pendingId };
-  await insertTurn(tx, turn, JSON.stringify(metadata));
+  const { turn, isFirst } = await insertNextTurn(
+    tx,
+    session,
+    { id: newRowId(), mailbox: opening.forMailbox ? 'waiting' : '', metadata: JSON.stringify(metadata) },
+    now,
+  );
+  const completed = isFirst ? [] : await completeRunningTurns(tx, session.id, now, turn.id);
   const message = opening.prompt && messageOf(opening.prompt, turn, null, now);
   if (message !== undefined) await insertMessage(tx, message);
   const prompt = message?.content ?? opening.releasedPrompt;

@@ -111,16 +111,16 @@ export const LIFECYCLE: readonly Patch[] = [
   {
     rule: 'TURN-TIME',
     says: 'A turn starts when the clock says.',
-    file: openTurn,
-    find: 'newest === undefined ? now : laterOf(now, plusMilliseconds(newest.started_at, 1));',
-    replace: 'now;',
+    file: 'src/tasks/turns/insert-next-turn.tx.ts',
+    find: 'newest === undefined ? now : laterOf(now, plusMilliseconds(newest.started_at, 1)),',
+    replace: 'now,',
     spec: sessions,
   },
   {
     rule: 'OPEN-TURN',
     says: 'A new turn leaves the one before it running.',
     file: openTurn,
-    find: 'newest === undefined ? [] : await completeRunningTurns(tx, session.id, now);',
+    find: 'isFirst ? [] : await completeRunningTurns(tx, session.id, now, turn.id);',
     replace: '[] as string[];',
     spec: sessions,
   },
@@ -357,9 +357,9 @@ export const LIFECYCLE: readonly Patch[] = [
     says: 'The turn that carries an answer is opened, and its intent left for later.',
     file: finalize,
     find: `await settle(tx, rows);
-  const events = questionEvents(bundle, rows);
+  const events = questionsUpdated(rows);
   const prompt =`,
-    replace: `const events = questionEvents(bundle, rows);
+    replace: `const events = questionsUpdated(rows);
   const prompt =`,
     spec: recovery,
   },
@@ -487,6 +487,44 @@ export const LIFECYCLE: readonly Patch[] = [
     for (const answer of answers) await this.recoverAnswer(answer);
     if (first !== undefined) throw first.problem;`,
     spec: reservations,
+  },
+  {
+    rule: 'RECOVER-MALFORMED',
+    says: 'Agents are called before what the last process left is seen to.',
+    file: 'src/app.module.ts',
+    find: 'onApplicationBootstrap(): void {',
+    replace: 'onModuleInit(): void {',
+    spec: 'test/resume/start-of-calling.spec.ts',
+  },
+  {
+    rule: 'QUEUE',
+    says: 'A start leaves prompts in the queue that nothing holds back any more.',
+    file: 'src/clarification/delivery/recovery.ts',
+    find: 'for (const sessionId of await listSessionsWithQueue(this.sql())) await this.releaseQueue(sessionId);',
+    replace: '',
+    spec: reservations,
+    title: 'are released at start',
+  },
+  {
+    rule: 'OPEN-TURN',
+    says: 'A turn that is published makes its session run, whatever its agent does in it by now.',
+    file: dispatching,
+    find: 'reservation.completed_at === null && !(await hasOpenQuestion(tx, session.id, answer.pendingId));',
+    replace: 'reservation.completed_at === null;',
+    spec: webhook,
+    title: 'still waits afterwards',
+  },
+  {
+    rule: 'INDEX',
+    says: 'An index that is there already is taken for the one that is wanted.',
+    file: 'migrations/1764547440000-RebuildOpenBundleIndexes.ts',
+    find: `await this.down(runner);
+    for (const statement of runner.connection.options.type === 'postgres' ? POSTGRES : SQLITE) {
+      await runner.query(statement);`,
+    replace: `for (const statement of runner.connection.options.type === 'postgres' ? POSTGRES : SQLITE) {
+      await runner.query(statement.replace('CREATE INDEX', 'CREATE INDEX IF NOT EXISTS'));`,
+    spec: 'test/migrations/migrations.spec.ts',
+    title: 'make indexes anew',
   },
   {
     rule: 'SHUTDOWN',
