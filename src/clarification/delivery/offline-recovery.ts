@@ -4,6 +4,7 @@ import { usableId } from '../../common/ids.js';
 import type { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { MalformedReservationError, readReservation } from '../../tasks/domain/reservation.js';
 import {
+  isPureReservation,
   listReservations,
   listUnannouncedTurns,
   type ReservedTurnRow,
@@ -61,7 +62,7 @@ function reservedTurn(turn: ReservedTurnRow): ReservedTurn {
   const about = { turnId: turn.id, sessionId: turn.task_session_id, isAttempted, hasMessages };
   try {
     const { pendingId } = readReservation(turn.metadata);
-    return { ...about, pendingId, nextStart: isAttempted || hasMessages ? 'publish' : 'withdraw' };
+    return { ...about, pendingId, nextStart: isPureReservation(turn) ? 'withdraw' : 'publish' };
   } catch (error) {
     if (!(error instanceof MalformedReservationError)) throw error;
     return { ...about, pendingId: '', nextStart: { failsBecause: error.message } };

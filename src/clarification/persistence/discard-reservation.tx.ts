@@ -4,6 +4,7 @@ import { discardedMetadata } from '../../tasks/domain/reservation.js';
 import {
   deleteTurn,
   findReservation,
+  isPureReservation,
   listReservations,
   setTurnMetadata,
 } from '../../tasks/persistence/reservations.repository.js';
@@ -27,7 +28,7 @@ export async function discardReservation(tx: Tx, turnId: string, now: Instant): 
   const session = found && (await lockSession(tx, found.task_session_id));
   const turn = session && (await findReservation(tx, session.id, turnId));
   if (turn === undefined) return 'not-reserved';
-  if (turn.is_attempted === 0 && turn.has_messages === 0) {
+  if (isPureReservation(turn)) {
     await deleteTurn(tx, turn.id);
     return 'deleted';
   }

@@ -15,6 +15,7 @@ import { insertMessage } from '../../tasks/persistence/messages.repository.js';
 import {
   deleteTurn,
   findReservation,
+  isPureReservation,
   publishReservation,
   recordAttempt,
   type ReservedTurnRow,
@@ -84,7 +85,7 @@ export async function attemptDispatch(
   if (locked === undefined || locked.rows.length !== locked.claimed.length) return undefined;
   const { session } = locked;
   const reservation = await findReservation(tx, session.id, turnId);
-  if (reservation === undefined || reservation.is_attempted === 1 || reservation.has_messages === 1) return undefined;
+  if (reservation === undefined || !isPureReservation(reservation)) return undefined;
   const settings = readResumeSettings(session.resume);
   if (settings.mode !== 'webhook' || isTerminal(session.state)) return undefined;
   if ((await findCurrentTurn(tx, session.id))?.id !== bundle.turnId) return undefined;

@@ -4,6 +4,7 @@ import type { ClarificationPort } from '../../tasks/clarification.port.js';
 import { announcedMetadata } from '../../tasks/domain/reservation.js';
 import {
   findReservation,
+  isPureReservation,
   setTurnMetadata,
   type ReservedTurnRow,
 } from '../../tasks/persistence/reservations.repository.js';
@@ -39,7 +40,7 @@ export async function recoverReservation(
   const known = remembered();
   const reservation = await findReservation(tx, session.id, answer.turnId);
   if (reservation === undefined) return { kind: 'settled', events: [] };
-  if (reservation.is_attempted === 0 || known === 'not-delivered') {
+  if (isPureReservation(reservation) || known === 'not-delivered') {
     const withdrawn = await withdrawAnswer(tx, answer, clarifications, now);
     if (withdrawn !== undefined) return withdrawn;
   }

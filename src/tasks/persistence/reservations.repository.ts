@@ -17,6 +17,11 @@ export interface ReservedTurnRow {
   readonly has_messages: number;
 }
 
+/** Never attempted, and nothing written into it: its agent cannot know of it, and it is no current turn. */
+export function isPureReservation(turn: ReservedTurnRow): boolean {
+  return turn.is_attempted === 0 && turn.has_messages === 0;
+}
+
 function select(sql: SqlExecutor, condition: string): string {
   const { dialect } = sql;
   return `SELECT t.id, t.task_session_id, t.task_id, t.started_at, t.completed_at, t.created_at, t.dispatch_body,

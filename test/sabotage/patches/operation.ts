@@ -227,8 +227,8 @@ export const OPERATION: readonly Patch[] = [
     rule: 'RECOVER-COMMANDS',
     says: 'A reservation is discarded with its turn although its agent has been called.',
     file: 'src/clarification/persistence/discard-reservation.tx.ts',
-    find: 'turn.is_attempted === 0 && turn.has_messages === 0',
-    replace: 'turn.has_messages === 0',
+    find: 'if (isPureReservation(turn)) {',
+    replace: 'if (turn.has_messages === 0) {',
     spec: 'test/cli/recovery-commands.spec.ts',
   },
   {
