@@ -12,7 +12,7 @@ const NEST = { group: ['@nestjs/*', 'express'], message: 'The domain is plain Ty
 const MCP_SDK = { group: ['@modelcontextprotocol/*'], message: 'Only the MCP adapter knows the SDK.' };
 
 export default tseslint.config(
-  { ignores: ['dist/**', 'node_modules/**', 'coverage/**', 'data/**'] },
+  { ignores: ['dist/**', 'node_modules/**', 'coverage/**', 'data/**', 'bench/.cache/**', 'bench/results/**'] },
   js.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {
@@ -49,7 +49,7 @@ export default tseslint.config(
   { files: ['src/cli/**', 'src/demo/**', 'scripts/**', 'bench/**'], rules: { 'no-console': 'off' } },
   { files: ['**/*.js'], ...tseslint.configs.disableTypeChecked },
   {
-    files: ['test/**'],
+    files: ['test/**', 'bench/**'],
     rules: {
       '@typescript-eslint/no-unsafe-assignment': 'off',
       '@typescript-eslint/no-unsafe-member-access': 'off',

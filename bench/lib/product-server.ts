@@ -1,0 +1,30 @@
+import { ProbedProcess } from './probed-process.js';
+
+export interface ProductOptions {
+  /** Where it runs and logs. */
+  readonly folder: string;
+  readonly databaseUrl: string;
+  /** Further environment variables, by their names. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** For node, e.g. `--cpu-prof`. */
+  readonly nodeArgs?: readonly string[];
+}
+
+/**
+ * The product as it is shipped, from `dist/`, on a database that nobody else has open: authentication enforced, its log
+ * at `info` in a file, no rate limit.
+ */
+export function startProduct(options: ProductOptions): Promise<ProbedProcess> {
+  return ProbedProcess.start('dist/src/main.js', {
+    folder: options.folder,
+    ...(options.nodeArgs && { nodeArgs: options.nodeArgs }),
+    env: {
+      PORT: '0',
+      AUTH_MODE: 'enforced',
+      LOG_LEVEL: 'info',
+      RATE_LIMIT_PER_MINUTE: '0',
+      DATABASE_URL: options.databaseUrl,
+      ...options.env,
+    },
+  });
+}
