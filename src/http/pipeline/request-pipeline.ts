@@ -9,6 +9,7 @@ import { HttpDrain } from '../http-drain.js';
 import type { PipelineRequest } from '../pipeline-request.js';
 import { ProblemWriter } from '../problem-writer.js';
 import { checkHostAndOrigin } from './allow-lists.js';
+import { Arrivals } from './arrivals.js';
 import { authenticate } from './authenticate.js';
 import { beginRequest } from './begin-request.js';
 import { crossOrigin } from './cross-origin.js';
@@ -49,6 +50,7 @@ export class RequestPipeline implements OnApplicationShutdown {
         isStopping: () => drain.isStopping,
       }),
       ...securityHeaders(),
+      new Arrivals().middleware,
       crossOrigin(env.corsOrigins),
       toMiddleware(authenticate(this.authenticator, { metricsAndDocs: env.openMetricsAndDocs })),
       toMiddleware(checkHostAndOrigin(env)),
