@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { Deadline } from '../common/deadline.js';
 import { EventBus } from '../events/event-bus.js';
@@ -13,6 +14,16 @@ import { StreamSettings } from './stream-settings.js';
 
 /** So many events share the two statements that tell about them. */
 const BATCH = 200;
+
+/** So many streams are written to in one turn of the event loop: with a thousand, others would wait some 20 ms. */
+const STREAMS_A_TURN = 100;
+
+/**
+ * For every millisecond that telling took, so many pass before the next look: a thousand streams take a third of the
+ * process at most, and what is published meanwhile is told together.
+ */
+const REST_FACTOR = 2;
+const LONGEST_REST_MS = 250;
 
 /** Events for which these statements take longer go out without what they would have told. */
 const LOOK_BUDGET_MS = 5_000;
@@ -31,6 +42,7 @@ export class EventFeed implements OnModuleDestroy, BeforeApplicationShutdown {
   private wantedAfter = 0;
   private epoch = 0;
   private looking: Promise<void> | undefined;
+  private isStopping = false;
 
   constructor(
     events: EventBus,
@@ -84,6 +96,7 @@ export class EventFeed implements OnModuleDestroy, BeforeApplicationShutdown {
   }
 
   onModuleDestroy(): void {
+    this.isStopping = true;
     this.unsubscribe();
     this.listeners.clear();
   }
@@ -105,11 +118,30 @@ export class EventFeed implements OnModuleDestroy, BeforeApplicationShutdown {
       if (untold.length === 0) break;
       const found = await this.find(untold);
       this.buffer.tell(this.epoch, found);
-      for (const listener of this.listeners) listener();
+      const tookMs = await this.notify();
+      // Not while there is more than one look can tell: what is published must not outrun what is told.
+      const restMs = untold.length < BATCH ? Math.min(LONGEST_REST_MS, Math.floor(tookMs * REST_FACTOR)) : 0;
+      if (restMs > 0 && !this.isStopping) await pause(restMs);
     }
     this.wantedAfter = this.buffer.position;
     // In the same step as the last look around: what is published a moment later begins anew.
     this.looking = undefined;
+  }
+
+  /** Every listener, some in each turn of the event loop. @returns for how many milliseconds they kept it busy */
+  private async notify(): Promise<number> {
+    let tookMs = 0;
+    let called = 0;
+    let startedAt = performance.now();
+    for (const listener of this.listeners) {
+      listener();
+      called += 1;
+      if (called % STREAMS_A_TURN > 0) continue;
+      tookMs += performance.now() - startedAt;
+      await nextTurn();
+      startedAt = performance.now();
+    }
+    return tookMs + performance.now() - startedAt;
   }
 
   private async find(untold: readonly Untold[]): Promise<readonly (readonly [number, Envelope])[]> {
