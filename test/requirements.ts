@@ -102,6 +102,9 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   ORDER: 'Checks come in one order: 401, unreadable body, 403, 404, 400, 409.',
   AUTH: 'With auth enforced a token is needed first of all; with auth off one that is sent still counts and can fail.',
   'HOST-ORIGIN': 'Foreign Host or Origin is refused and bodies must be JSON, in both auth modes.',
+  'RATE-LIMIT':
+    'Each token, and each address, has a budget of requests a minute; guessing tokens spends its own and starves no good one.',
+  'HELD-LIMIT': 'Waits and streams are bounded by caller, by address and over all, and a refusal says when to come back.',
   'FAIL-CLOSED': 'When activeness cannot be read, guards refuse and lists fail instead of showing nothing pending.',
 
   // Workspaces, tasks, sessions, turns, messages

@@ -31,6 +31,10 @@ const VARIABLES = {
   LOG_LEVEL: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent')({ default: 'info' }),
   LOG_FORMAT: choice('json', 'pretty')({ default: 'json' }),
   RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000)({ default: undefined }),
+  RATE_LIMIT_PER_ADDRESS: wholeNumber(0, 100_000_000)({ default: undefined }),
+  MAX_HELD_PER_CALLER: wholeNumber(0, 1_000_000)({ default: undefined }),
+  MAX_HELD_PER_ADDRESS: wholeNumber(0, 1_000_000)({ default: undefined }),
+  MAX_HELD_REQUESTS: wholeNumber(0, 1_000_000)({ default: 10_000 }),
   BODY_LIMIT_BYTES: wholeNumber(16_384, 67_108_864)({ default: 1_048_576 }),
   CORS_ORIGINS: originList({ default: [] }),
   ALLOWED_HOSTS: hostList({ default: [] }),
@@ -41,8 +45,12 @@ const VARIABLES = {
 /** Every variable that is read, in the order of `.env.example`. */
 export const ENV_VARIABLES: readonly string[] = Object.keys(VARIABLES);
 
-/** Requests a minute of one caller when the service can be reached by others: a busy agent needs about 60. */
+/** Requests a minute of one token when the service can be reached by others: a busy agent needs about 60. */
 const SENSIBLE_RATE_LIMIT = 600;
+/** Waits and streams of one caller then: an agent needs one or two, a page in a browser one. */
+const SENSIBLE_HELD_PER_CALLER = 200;
+/** What an address gets, in callers: an office or a machine with its agents. */
+const CALLERS_OF_AN_ADDRESS = 10;
 
 /** How this process was told to run. Frozen; times in milliseconds. `.env.example` explains each value. */
 export class Env {
@@ -60,8 +68,14 @@ export class Env {
   readonly webhookAllowPrivate!: boolean;
   readonly logLevel!: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
   readonly logFormat!: 'json' | 'pretty';
-  /** 0 = off. */
+  /** Of one token, and of what comes from one address without a valid one. 0 = off. */
   readonly rateLimitPerMinute!: number;
+  /** Of all valid tokens from one address. 0 = off. */
+  readonly rateLimitPerAddress!: number;
+  /** Waits and streams open at a time. 0 = any number. */
+  readonly maxHeldPerCaller!: number;
+  readonly maxHeldPerAddress!: number;
+  readonly maxHeldRequests!: number;
   readonly bodyLimitBytes!: number;
   /** Origins beside our own that may call from a browser, e.g. `https://inbox.example.org`. */
   readonly corsOrigins!: readonly string[];
@@ -92,6 +106,9 @@ export function loadEnv(source: NodeJS.ProcessEnv): Env {
     throw new ConfigError('HOST', `may only be a loopback address while AUTH_MODE is disabled (is "${read.HOST}")`);
   }
   const exposed = !loopback || read.TRUST_PROXY !== false;
+  const hasLimits = exposed || read.AUTH_MODE === 'enforced';
+  const rateLimitPerMinute = read.RATE_LIMIT_PER_MINUTE ?? (hasLimits ? SENSIBLE_RATE_LIMIT : 0);
+  const maxHeldPerCaller = read.MAX_HELD_PER_CALLER ?? (hasLimits ? SENSIBLE_HELD_PER_CALLER : 0);
   return new Env({
     host: read.HOST,
     port: read.PORT,
@@ -107,8 +124,11 @@ export function loadEnv(source: NodeJS.ProcessEnv): Env {
     webhookAllowPrivate: read.WEBHOOK_ALLOW_PRIVATE,
     logLevel: read.LOG_LEVEL,
     logFormat: read.LOG_FORMAT,
-    rateLimitPerMinute:
-      read.RATE_LIMIT_PER_MINUTE ?? (exposed || read.AUTH_MODE === 'enforced' ? SENSIBLE_RATE_LIMIT : 0),
+    rateLimitPerMinute,
+    rateLimitPerAddress: read.RATE_LIMIT_PER_ADDRESS ?? rateLimitPerMinute * CALLERS_OF_AN_ADDRESS,
+    maxHeldPerCaller,
+    maxHeldPerAddress: read.MAX_HELD_PER_ADDRESS ?? maxHeldPerCaller * CALLERS_OF_AN_ADDRESS,
+    maxHeldRequests: read.MAX_HELD_REQUESTS,
     bodyLimitBytes: read.BODY_LIMIT_BYTES,
     corsOrigins: read.CORS_ORIGINS,
     allowedHosts: read.ALLOWED_HOSTS,

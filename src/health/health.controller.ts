@@ -13,6 +13,8 @@ const HEALTHY = Type.Object({ status: Type.Literal('ok') }, { additionalProperti
 
 @Controller('health')
 export class HealthController {
+  private pinging: Promise<void> | undefined;
+
   constructor(
     private readonly checks: HealthCheckService,
     private readonly indicators: HealthIndicatorService,
@@ -57,7 +59,13 @@ export class HealthController {
   }
 
   private database() {
-    return this.indicators.check('database').attempt(() => this.reader.ping(Deadline.after(PING_MS)));
+    return this.indicators.check('database').attempt(() => this.ping());
+  }
+
+  /** Whoever asks meanwhile shares it: nobody needs a token for this, and no limit is on it. */
+  private ping(): Promise<void> {
+    this.pinging ??= this.reader.ping(Deadline.after(PING_MS)).finally(() => (this.pinging = undefined));
+    return this.pinging;
   }
 }
 

@@ -57,6 +57,8 @@ export interface Contract {
   readonly body?: InputClass | DescribedBody | 'raw';
   readonly bodyExample?: unknown;
   readonly query?: InputClass;
+  /** Whether a request with this (valid) query is held open until something happens: those are counted. */
+  holds?(this: void, query: object): boolean;
   /** The first is the usual one and sets the status; a handler that may answer another way sets it itself. */
   readonly success: Success | readonly Success[];
   /** What a 503 says wherever the budget runs out, authentication included. Default: a sentence for all routes. */

@@ -5,12 +5,9 @@ import { UNSCOPED } from './caller.js';
 import type { Caller } from './caller.js';
 import type { AccessTokensRepository } from './persistence/access-tokens.repository.js';
 import type { TokenUse } from './token-use.js';
-import { agentTokenId, hashToken, tokenKind } from './tokens.js';
+import { agentTokenId, hashToken, presentedToken, tokenKind } from './tokens.js';
 
 export type AuthMode = 'disabled' | 'enforced';
-
-/** RFC 9110: the scheme in any case, one or more spaces, the credentials. */
-const BEARER = /^bearer +(\S+)$/i;
 
 /**
  * Tells who is calling from the `Authorization` header.
@@ -29,7 +26,7 @@ export class Authenticator {
   /** @throws UnauthorizedError for a missing, malformed, unknown, expired or revoked token */
   async authenticate(authorization: string | undefined, deadline: Deadline): Promise<Caller> {
     if (authorization === undefined && this.mode === 'disabled') return UNSCOPED;
-    const token = BEARER.exec(authorization ?? '')?.[1] ?? '';
+    const token = presentedToken(authorization) ?? '';
     const caller = await this.identify(token, deadline);
     if (caller === undefined) {
       throw new UnauthorizedError('a valid access token is required, sent as "Authorization: Bearer TOKEN"');

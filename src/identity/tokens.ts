@@ -23,6 +23,14 @@ export function hashToken(token: string): string {
   return createHash('sha256').update(token, 'utf8').digest('hex');
 }
 
+/** RFC 9110: the scheme in any case, one or more spaces, the credentials. */
+const BEARER = /^bearer +(\S+)$/i;
+
+/** What an `Authorization` header presents as a token, whatever that looks like. */
+export function presentedToken(authorization: string | undefined): string | undefined {
+  return BEARER.exec(authorization ?? '')?.[1];
+}
+
 /** The kind of a token of the right shape, whether it exists or not; `undefined` for anything else. */
 export function tokenKind(text: string): TokenKind | undefined {
   const letter = SHAPE.exec(text)?.[1];

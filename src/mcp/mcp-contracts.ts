@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import type { Contract, ProtocolError } from '../http/contract.js';
 
 /** What a route of both surfaces says of itself, but for who may call it. */
-type McpContract = Pick<Contract, 'tag' | 'body' | 'bodyExample' | 'success' | 'errors' | 'protocolErrors'>;
+type McpContract = Pick<Contract, 'tag' | 'body' | 'bodyExample' | 'holds' | 'success' | 'errors' | 'protocolErrors'>;
 
 const EVENTS = 'text/event-stream';
 const UNKNOWN_SESSION = { not_found: 'MCP session not found; initialize a new one' };
@@ -57,6 +57,7 @@ export const MCP_POST: McpContract = {
 export const MCP_GET: McpContract = {
   tag: 'MCP',
   body: 'raw',
+  holds: () => true,
   success: {
     status: 200,
     description: 'A stream that stays open for messages that are no reply',

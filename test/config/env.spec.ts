@@ -35,6 +35,10 @@ describe('CONFIG: loadEnv', () => {
       logLevel: 'info',
       logFormat: 'json',
       rateLimitPerMinute: 0,
+      rateLimitPerAddress: 0,
+      maxHeldPerCaller: 0,
+      maxHeldPerAddress: 0,
+      maxHeldRequests: 10_000,
       bodyLimitBytes: 1_048_576,
       corsOrigins: [],
       allowedHosts: [],
@@ -112,6 +116,21 @@ describe('CONFIG: loadEnv', () => {
 
   it.each(['localhost', '127.0.0.2', '::1', '[::1]'])('serves %s without authentication', (host) => {
     expect(loadEnv({ HOST: host }).authMode).toBe('disabled');
+  });
+
+  it('RATE-LIMIT, HELD-LIMIT: gives an address ten times what a caller gets, and limits nobody on a loopback server without authentication', () => {
+    const limits = (source: NodeJS.ProcessEnv) => {
+      const env = loadEnv(source);
+      return [env.rateLimitPerMinute, env.rateLimitPerAddress, env.maxHeldPerCaller, env.maxHeldPerAddress];
+    };
+    expect(limits({})).toEqual([0, 0, 0, 0]);
+    expect(limits({ AUTH_MODE: 'enforced' })).toEqual([600, 6_000, 200, 2_000]);
+    expect(limits({ TRUST_PROXY: '1' })).toEqual([600, 6_000, 200, 2_000]);
+    expect(limits({ RATE_LIMIT_PER_MINUTE: '30', MAX_HELD_PER_CALLER: '3' })).toEqual([30, 300, 3, 30]);
+    expect(limits({ AUTH_MODE: 'enforced', RATE_LIMIT_PER_ADDRESS: '0', MAX_HELD_PER_ADDRESS: '7' })).toEqual([
+      600, 0, 200, 7,
+    ]);
+    expect(limits({ AUTH_MODE: 'enforced', RATE_LIMIT_PER_MINUTE: '0' })).toEqual([0, 0, 200, 2_000]);
   });
 
   it('limits the rate and closes metrics and docs by default where others can reach the server', () => {

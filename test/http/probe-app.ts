@@ -27,6 +27,7 @@ import { Authenticator } from '../../src/identity/authenticator.js';
 import { UNSCOPED } from '../../src/identity/caller.js';
 import type { Caller } from '../../src/identity/caller.js';
 import { Log } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/metrics.js';
 import { ObservabilityModule } from '../../src/observability/observability.module.js';
 import { Reader } from '../../src/persistence/unit-of-work.js';
 
@@ -203,6 +204,12 @@ export interface ProbeApp {
   readonly logged: Record<string, unknown>[];
   /** What the next database ping does. */
   readonly database: { ping: () => Promise<void> };
+  /** How many tokens have been looked up. */
+  lookUps(): number;
+  /** From now on the token is none. */
+  revoke(token: string): void;
+  /** What Prometheus would read. */
+  metrics(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -217,13 +224,14 @@ export interface ProbeOptions {
 export async function startProbeApp(options: ProbeOptions = {}): Promise<ProbeApp> {
   const env = loadEnv({ PORT: '0', LOG_LEVEL: 'silent', ...options.env });
   const database = { ping: async (): Promise<void> => undefined };
+  const authenticator = new FakeAuthenticator(env.authMode);
   const logged: Record<string, unknown>[] = [];
   const write = (line: string) => void logged.push(JSON.parse(line) as Record<string, unknown>);
 
   @Global()
   @Module({
     providers: [
-      { provide: Authenticator, useValue: fakeAuthenticator(env.authMode) },
+      { provide: Authenticator, useValue: authenticator },
       { provide: Reader, useValue: { ping: () => database.ping() } },
     ],
     exports: [Authenticator, Reader],
@@ -248,24 +256,34 @@ export async function startProbeApp(options: ProbeOptions = {}): Promise<ProbeAp
     probe: app.get(ProbeController),
     logged,
     database,
+    lookUps: () => authenticator.lookUps,
+    revoke: (token) => authenticator.revoked.add(`Bearer ${token}`),
+    metrics: () => app.get(Metrics).registry.metrics(),
     close: () => app.close(),
   };
 }
 
 const CALLERS: Readonly<Record<string, Caller>> = {
   'Bearer user': { kind: 'user', userId: 'u-1', userName: 'ada', tokenId: 't-1' },
+  'Bearer user-second': { kind: 'user', userId: 'u-1', userName: 'ada', tokenId: 't-3' },
   'Bearer other': { kind: 'user', userId: 'u-2', userName: 'bob', tokenId: 't-2' },
   'Bearer agent': { kind: 'agent', sessionId: 's-1', tokenId: 'a-1' },
 };
 
-function fakeAuthenticator(mode: 'disabled' | 'enforced'): Pick<Authenticator, 'authenticate'> {
-  return {
-    authenticate: async (header) => {
-      if (header === undefined && mode === 'disabled') return UNSCOPED;
-      const caller = CALLERS[header ?? ''];
-      if (header === 'Bearer slow') throw new TemporarilyUnavailableError('the service is temporarily unavailable');
-      if (caller === undefined) throw new UnauthorizedError('a valid access token is required');
-      return caller;
-    },
-  };
+class FakeAuthenticator implements Pick<Authenticator, 'authenticate'> {
+  lookUps = 0;
+  readonly revoked = new Set<string>();
+
+  constructor(private readonly mode: 'disabled' | 'enforced') {}
+
+  async authenticate(header: string | undefined): Promise<Caller> {
+    if (header === undefined && this.mode === 'disabled') return UNSCOPED;
+    if (header !== undefined) this.lookUps += 1;
+    const caller = CALLERS[header ?? ''];
+    if (header === 'Bearer slow') throw new TemporarilyUnavailableError('the service is temporarily unavailable');
+    if (caller === undefined || this.revoked.has(header ?? '')) {
+      throw new UnauthorizedError('a valid access token is required');
+    }
+    return caller;
+  }
 }

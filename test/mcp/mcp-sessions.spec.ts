@@ -119,7 +119,13 @@ it('MCP-GONE: nothing is begun for a client that left before its request was loo
     request.destroy();
     await once(res, 'close');
     front.close();
-    const arrival = { surface: 'external', caller: ANA, deadline: Deadline.after(5_000), requestId: 'r' } as const;
+    const arrival = {
+      surface: 'external',
+      caller: ANA,
+      deadline: Deadline.after(5_000),
+      requestId: 'r',
+      holdOpen: () => () => undefined,
+    } as const;
     await server.endpoint.post(arrival, req, res, body);
   };
   await left(INITIALIZE, {});

@@ -40,6 +40,8 @@ export interface RunningApp {
   readonly logged: readonly Record<string, unknown>[];
   /** A new user and a token of theirs, made as the CLI makes them. */
   createUser(name?: string): Promise<{ id: string; name: string; token: string }>;
+  /** A further token of the user's. */
+  createToken(userName: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -96,12 +98,16 @@ export async function startApp(database: { readonly url: string }, options: Star
     http: supertest(url),
     logged,
     createUser: (name = `user-${randomUUID()}`) => createUser(app.get(Accounts), name),
+    createToken: (userName) => createToken(app.get(Accounts), userName),
     close: () => (closing ??= app.close()),
   };
 }
 
 async function createUser(accounts: Accounts, name: string) {
   const { id } = await accounts.createUser(name, Deadline.after(10_000));
-  const { token } = await accounts.createToken({ userName: name, name: '', lifetimeMs: null }, Deadline.after(10_000));
-  return { id, name, token };
+  return { id, name, token: await createToken(accounts, name) };
+}
+
+async function createToken(accounts: Accounts, userName: string): Promise<string> {
+  return (await accounts.createToken({ userName, name: '', lifetimeMs: null }, Deadline.after(10_000))).token;
 }

@@ -86,6 +86,7 @@ export class ClarificationController {
     tag,
     access: ofBundle,
     query: WaitInput,
+    holds: ({ timeout }: WaitInput) => timeout !== 0,
     success: { status: 200, description: 'The response', schema: WaitResponseView, example: WAITED },
     errors: {
       not_active: INACTIVE,

@@ -13,7 +13,7 @@ const SENTENCES: Readonly<Record<DomainErrorCode, string>> = {
   conflict: 'session is completed, which is final',
   payload_too_large: 'the body must not be larger than 1048576 bytes',
   unsupported_media_type: 'a body must be application/json in UTF-8, not compressed',
-  too_many_requests: 'more than 600 requests in a minute',
+  too_many_requests: 'more than 600 requests in a minute with this token',
   temporarily_unavailable: 'the service is temporarily unavailable; send the same request again',
   wait_timeout: 'the request has not been answered yet; wait again',
   internal: 'something went wrong on our side; the log has more under this request_id',

@@ -1,44 +1,85 @@
-import type { RequestHandler } from 'express';
-import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit';
-import { TooManyRequestsError } from '../../common/domain-error.js';
-import type { PipelineRequest } from '../pipeline-request.js';
+import { TooManyRequestsError, UnauthorizedError } from '../../common/domain-error.js';
+import { hashToken, presentedToken } from '../../identity/tokens.js';
+import { clientNetwork } from '../client-network.js';
+import type { LimitMetrics } from '../limit-metrics.js';
+import { MinuteBudget } from './minute-budget.js';
+import type { Step } from './step.js';
 
-const WINDOW_MS = 60_000;
-
-/** How many requests a minute one caller may make: a user or an agent by identity, anybody else by address. */
-export class RateLimit {
-  private readonly store = new MemoryStore();
-  readonly middleware: RequestHandler;
-
-  constructor(perMinute: number) {
-    const limit = rateLimit({
-      windowMs: WINDOW_MS,
-      limit: perMinute,
-      store: this.store,
-      keyGenerator: (request) => callerKey(request as PipelineRequest),
-      skip: (request) => request.path.startsWith('/health/'),
-      // Headers that count down would tell two answers to the same question apart (A3).
-      standardHeaders: false,
-      legacyHeaders: false,
-      // Its checks write to the console; TRUST_PROXY has been checked at start.
-      validate: false,
-      handler: (request, _response, next) => {
-        const { resetTime } = (request as unknown as { rateLimit: { resetTime?: Date } }).rateLimit;
-        const seconds = Math.ceil(((resetTime?.getTime() ?? Date.now() + WINDOW_MS) - Date.now()) / 1_000);
-        next(new TooManyRequestsError(`more than ${perMinute} requests in a minute`, Math.max(1, seconds)));
-      },
-    });
-    this.middleware = perMinute === 0 ? (_request, _response, next) => next() : (limit as RequestHandler);
-  }
-
-  /** Ends the store's timer. */
-  close(): void {
-    this.store.shutdown();
-  }
+export interface RequestRates {
+  /** Requests a minute of one token; of one address, those without a token that is known to be good. 0 = no limit. */
+  readonly perMinute: number;
+  /** Requests a minute with good tokens of one address, whosever they are. 0 = no limit. */
+  readonly perAddress: number;
 }
 
-function callerKey({ caller, ip }: PipelineRequest): string {
-  if (caller?.kind === 'user') return `user:${caller.userId}`;
-  if (caller?.kind === 'agent') return `agent:${caller.sessionId}`;
-  return `address:${ipKeyGenerator(ip ?? '')}`;
+/** Some 200 bytes each. */
+const TOKENS = 10_000;
+const ADDRESSES = 20_000;
+
+/**
+ * Who may ask how often, decided around the authentication, so that guessing is stopped before it costs a look-up:
+ *
+ * - each **token** has a budget of its own, an agent's like a user's;
+ * - what comes from an **address** without a token that has been good before (none, bad ones, new ones until they are
+ *   found to be good) shares a budget, which is spent before the token is looked up;
+ * - the good tokens of an **address** together share another, so that having many of them is no way around it.
+ *
+ * A token that has been good keeps its way in while others at its address are guessing. A new one must find room in what
+ * they leave, and is told when the next minute begins.
+ */
+export class RateLimit {
+  /** By the hash of the token: what is in here has been good. */
+  private readonly tokens: MinuteBudget;
+  private readonly strangers: MinuteBudget;
+  private readonly addresses: MinuteBudget;
+
+  constructor(
+    rates: RequestRates,
+    private readonly metrics: Pick<LimitMetrics, 'refused'>,
+  ) {
+    this.tokens = new MinuteBudget(rates.perMinute, TOKENS);
+    this.strangers = new MinuteBudget(rates.perMinute, ADDRESSES);
+    this.addresses = new MinuteBudget(rates.perAddress, ADDRESSES);
+  }
+
+  /** The authentication with the limits around it. Health is not limited: a supervisor must always get its answer. */
+  around(authenticate: Step): Step {
+    if (this.tokens.limit === 0 && this.addresses.limit === 0) return authenticate;
+    return async (request, response) => {
+      if (request.path.startsWith('/health/')) return authenticate(request, response);
+      const network = clientNetwork(request);
+      const token = presentedToken(request.headers.authorization);
+      const hash = token === undefined ? undefined : hashToken(token);
+      const isKnown = hash !== undefined && this.tokens.has(hash);
+      if (isKnown) await this.spendGood(hash, network);
+      else await this.spend(this.strangers, network, 'without a valid token from this address');
+      try {
+        await authenticate(request, response);
+      } catch (error) {
+        if (isKnown && error instanceof UnauthorizedError) await this.tokens.forget(hash);
+        throw error;
+      }
+      if (isKnown || hash === undefined || request.caller === undefined) return;
+      await this.strangers.giveBack(network);
+      await this.spendGood(hash, network);
+    };
+  }
+
+  /** Ends the timers of the stores. */
+  close(): void {
+    for (const budget of [this.tokens, this.strangers, this.addresses]) budget.close();
+  }
+
+  private async spendGood(hash: string, network: string): Promise<void> {
+    await this.spend(this.tokens, hash, 'with this token');
+    await this.spend(this.addresses, network, 'from this address');
+  }
+
+  /** @throws TooManyRequestsError */
+  private async spend(budget: MinuteBudget, key: string, whose: string): Promise<void> {
+    const seconds = await budget.take(key);
+    if (seconds === undefined) return;
+    this.metrics.refused(budget === this.tokens ? 'token' : budget === this.addresses ? 'address' : 'stranger');
+    throw new TooManyRequestsError(`more than ${budget.limit} requests in a minute ${whose}`, seconds);
+  }
 }

@@ -7,6 +7,7 @@ import { Log } from '../../observability/log.js';
 import { ContractedRoutes } from '../contracted-routes.js';
 import { HttpDrain } from '../http-drain.js';
 import type { PipelineRequest } from '../pipeline-request.js';
+import { LimitMetrics } from '../limit-metrics.js';
 import { ProblemWriter } from '../problem-writer.js';
 import { checkHostAndOrigin } from './allow-lists.js';
 import { Arrivals } from './arrivals.js';
@@ -21,8 +22,9 @@ import { toMiddleware } from './step.js';
 import { unavailableSentences } from './unavailable-sentences.js';
 
 /**
- * What every request passes before it meets a route, REST and MCP alike, in this order: 401 → 403 (Host, Origin) →
- * 429 → 415, 413, 400 (a body that cannot be read). Then the guards: 403 → 404 → 400; then the handler: 409.
+ * What every request passes before it meets a route, REST and MCP alike, in this order: 429 → 401 → 403 (Host, Origin) →
+ * 415, 413, 400 (a body that cannot be read). Then the guards: 403 → 404 → 400 → 429 (what is held open); then the
+ * handler: 409.
  * Express middleware, because Express would otherwise parse the body before Nest's first guard.
  */
 @Injectable()
@@ -36,8 +38,9 @@ export class RequestPipeline implements OnApplicationShutdown {
     private readonly problems: ProblemWriter,
     private readonly drain: HttpDrain,
     private readonly routes: ContractedRoutes,
+    limits: LimitMetrics,
   ) {
-    this.rateLimit = new RateLimit(env.rateLimitPerMinute);
+    this.rateLimit = new RateLimit({ perMinute: env.rateLimitPerMinute, perAddress: env.rateLimitPerAddress }, limits);
   }
 
   middleware(): (RequestHandler | ErrorRequestHandler)[] {
@@ -52,9 +55,8 @@ export class RequestPipeline implements OnApplicationShutdown {
       ...securityHeaders(),
       new Arrivals().middleware,
       crossOrigin(env.corsOrigins),
-      toMiddleware(authenticate(this.authenticator, { metricsAndDocs: env.openMetricsAndDocs })),
+      toMiddleware(this.rateLimit.around(authenticate(this.authenticator, { metricsAndDocs: env.openMetricsAndDocs }))),
       toMiddleware(checkHostAndOrigin(env)),
-      this.rateLimit.middleware,
       toMiddleware(readJsonBody(env.bodyLimitBytes)),
       toMiddleware(literalPath),
       this.refuse,

@@ -12,6 +12,11 @@ export interface Arrival {
   readonly caller: Caller;
   readonly deadline: Deadline;
   readonly requestId: string;
+  /**
+   * Counts the request as held open until the returned function is called.
+   * @throws TooManyRequestsError, TemporarilyUnavailableError
+   */
+  readonly holdOpen: () => () => void;
 }
 
 /** A JSON-RPC request as far as it is looked at before the SDK reads it. */

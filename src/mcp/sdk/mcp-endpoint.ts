@@ -143,7 +143,9 @@ export class McpEndpoint implements OnModuleDestroy, BeforeApplicationShutdown {
     const stopWatching = this.setup.watchCaller(caller, () =>
       call.end(new UnauthorizedError('the access token is no longer valid')),
     );
+    let release: (() => void) | undefined;
     try {
+      if (tool.holds?.(input) === true) release = arrival.holdOpen();
       const result = await tool.handler(input ?? {}, {
         caller,
         ...(sessionId === undefined ? {} : { sessionId }),
@@ -164,6 +166,7 @@ export class McpEndpoint implements OnModuleDestroy, BeforeApplicationShutdown {
       }
       return { content: [{ type: 'text', text: toolErrorText(error, requestId) }], isError: true };
     } finally {
+      release?.();
       stopWatching();
     }
   }

@@ -36,6 +36,11 @@ export const TIMEOUT_FIELD = {
   example: 45,
 };
 
+/** A call that only looks holds nothing open. */
+export function isWaiting(input: unknown): boolean {
+  return !(typeof input === 'object' && input !== null && 'timeout_seconds' in input && input.timeout_seconds === 0);
+}
+
 const closed = { additionalProperties: false } as const;
 
 const QuestionAnswer = Type.Object(

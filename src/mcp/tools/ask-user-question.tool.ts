@@ -10,7 +10,15 @@ import { IntegerField, ListField } from '../../common/input/fields.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import { toolInput } from './tool-input.js';
 import type { Caller } from '../../identity/caller.js';
-import { AGENT_WAIT_SCHEMA, ASK_TOOL, sessionOf, TIMEOUT_FIELD, WAIT_TOOL, waitForAgent } from './agent-wait.js';
+import {
+  AGENT_WAIT_SCHEMA,
+  ASK_TOOL,
+  isWaiting,
+  sessionOf,
+  TIMEOUT_FIELD,
+  WAIT_TOOL,
+  waitForAgent,
+} from './agent-wait.js';
 import type { ResponseWait } from './agent-wait.js';
 import type { Tool } from './tool.js';
 
@@ -59,6 +67,7 @@ export function askUserQuestionTool(requests: Asking, waits: ResponseWait): Tool
     outputSchema: AGENT_WAIT_SCHEMA,
     // Idempotent within a turn: asking again what is still open rejoins it.
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
+    holds: isWaiting,
     handler: async (raw, call) => {
       const sessionId = sessionOf(call);
       const input = toolInput(AskInput, raw);

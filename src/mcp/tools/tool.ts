@@ -46,6 +46,8 @@ export interface Tool {
   readonly inputSchema: ObjectSchema;
   readonly outputSchema: { readonly type: 'object' };
   readonly annotations: ToolAnnotations;
+  /** Whether a call with this input, of whatever shape, waits for something to happen: those are counted. */
+  readonly holds?: (input: unknown) => boolean;
   /**
    * The result as JSON that `outputSchema` describes. `input` is whatever the client sent; it is validated here, after
    * access (404 before 400).

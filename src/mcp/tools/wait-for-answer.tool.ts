@@ -3,7 +3,15 @@ import type { Deadline } from '../../common/deadline.js';
 import { IdField, IntegerField } from '../../common/input/fields.js';
 import { schemaOf } from '../../common/input/schema-of.js';
 import type { Caller } from '../../identity/caller.js';
-import { AGENT_WAIT_SCHEMA, ASK_TOOL, sessionOf, TIMEOUT_FIELD, WAIT_TOOL, waitForAgent } from './agent-wait.js';
+import {
+  AGENT_WAIT_SCHEMA,
+  ASK_TOOL,
+  isWaiting,
+  sessionOf,
+  TIMEOUT_FIELD,
+  WAIT_TOOL,
+  waitForAgent,
+} from './agent-wait.js';
 import type { ResponseWait } from './agent-wait.js';
 import { toolInputAfterAccess } from './tool-input.js';
 import type { Tool } from './tool.js';
@@ -39,6 +47,7 @@ export function waitForAnswerTool(requests: BundleReading, waits: ResponseWait):
     outputSchema: AGENT_WAIT_SCHEMA,
     // It takes the answer over, which moves the session on; taking it again gives the same.
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
+    holds: isWaiting,
     handler: async (raw, call) => {
       const sessionId = sessionOf(call);
       const input = await toolInputAfterAccess(WaitInput, raw, async ({ pending_id: id }) => {

@@ -16,6 +16,7 @@ export class EventsController {
     description: DESCRIPTION,
     tag: 'Events',
     access: { kind: 'identified', agents: true },
+    holds: () => true,
     success: {
       status: 200,
       description: 'A stream that does not end by itself',

@@ -75,6 +75,7 @@ export class MessagesController {
     tag: 'Mailbox',
     access: ofSession,
     query: ReadMailboxInput,
+    holds: ({ wait = 0 }: ReadMailboxInput) => wait > 0,
     success: [
       { status: 200, description: 'The turn and its prompt', schema: MailboxEntryView, example: MAILBOX_ENTRY },
       { status: 204, description: 'Nothing waits' },

@@ -132,6 +132,7 @@ async function serve(endpoint: McpEndpoint, req: IncomingMessage, res: ServerRes
     caller,
     deadline: Deadline.after(5_000),
     requestId: 'request-1',
+    holdOpen: () => () => undefined,
   };
   try {
     if (req.method === 'GET') return await endpoint.get(arrival, req, res);
