@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -8,8 +9,12 @@ import { Env } from './config/env.js';
 import { Readiness } from './health/readiness.js';
 import { answerUnreadableRequests } from './http/client-error.js';
 import { ContractedRoutes } from './http/contracted-routes.js';
+import { deferContinue } from './http/expectations.js';
+import { LimitMetrics } from './http/limit-metrics.js';
+import { OpenReplies } from './http/open-replies.js';
 import { openApiDocument } from './http/openapi/openapi-document.js';
 import { RequestPipeline } from './http/pipeline/request-pipeline.js';
+import { endSlowPeers } from './http/slow-peers.js';
 import { Log } from './observability/log.js';
 import { NestLog } from './observability/nest-log.js';
 
@@ -33,14 +38,11 @@ export function configureApp(app: NestExpressApplication): NestExpressApplicatio
     const document = openApiDocument(app.get(ContractedRoutes).all());
     SwaggerModule.setup('docs', app, document, { raw: ['json'], jsonDocumentUrl: 'docs-json' });
   }
-  const server = app.getHttpServer();
-  // A wait lasts up to two hours: only the arrival of a request is bounded, never its answer.
-  server.requestTimeout = 60_000;
-  server.headersTimeout = 30_000;
-  server.timeout = 0;
-  // Above the 60 s after which common proxies give up an idle connection, so that they close it and not we.
-  server.keepAliveTimeout = 65_000;
-  answerUnreadableRequests(server);
+  const server: Server = app.getHttpServer();
+  const replies = new OpenReplies(server);
+  endSlowPeers(server, env, replies, app.get(LimitMetrics));
+  answerUnreadableRequests(server, replies);
+  deferContinue(server);
   return app;
 }
 

@@ -105,6 +105,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'RATE-LIMIT':
     'Each token, and each address, has a budget of requests a minute; guessing tokens spends its own and starves no good one.',
   'HELD-LIMIT': 'Waits and streams are bounded by caller, by address and over all, and a refusal says when to come back.',
+  'SLOW-PEERS':
+    'Who is slow to send, or takes nothing of what is sent, is cut in bounded time; waits and streams are not, however long they last.',
   'FAIL-CLOSED': 'When activeness cannot be read, guards refuse and lists fail instead of showing nothing pending.',
 
   // Workspaces, tasks, sessions, turns, messages

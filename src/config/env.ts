@@ -35,6 +35,8 @@ const VARIABLES = {
   MAX_HELD_PER_CALLER: wholeNumber(0, 1_000_000)({ default: undefined }),
   MAX_HELD_PER_ADDRESS: wholeNumber(0, 1_000_000)({ default: undefined }),
   MAX_HELD_REQUESTS: wholeNumber(0, 1_000_000)({ default: 10_000 }),
+  MAX_CONNECTIONS: wholeNumber(0, 1_000_000)({ default: 20_000 }),
+  SLOW_PEER_TIMEOUT_MS: wholeNumber(100, 3_600_000)({ default: 60_000 }),
   BODY_LIMIT_BYTES: wholeNumber(16_384, 67_108_864)({ default: 1_048_576 }),
   CORS_ORIGINS: originList({ default: [] }),
   ALLOWED_HOSTS: hostList({ default: [] }),
@@ -76,6 +78,10 @@ export class Env {
   readonly maxHeldPerCaller!: number;
   readonly maxHeldPerAddress!: number;
   readonly maxHeldRequests!: number;
+  /** 0 = any number. */
+  readonly maxConnections!: number;
+  /** For a request to arrive whole, and for a peer to take something of what is sent to it. */
+  readonly slowPeerTimeoutMs!: number;
   readonly bodyLimitBytes!: number;
   /** Origins beside our own that may call from a browser, e.g. `https://inbox.example.org`. */
   readonly corsOrigins!: readonly string[];
@@ -129,6 +135,8 @@ export function loadEnv(source: NodeJS.ProcessEnv): Env {
     maxHeldPerCaller,
     maxHeldPerAddress: read.MAX_HELD_PER_ADDRESS ?? maxHeldPerCaller * CALLERS_OF_AN_ADDRESS,
     maxHeldRequests: read.MAX_HELD_REQUESTS,
+    maxConnections: read.MAX_CONNECTIONS,
+    slowPeerTimeoutMs: read.SLOW_PEER_TIMEOUT_MS,
     bodyLimitBytes: read.BODY_LIMIT_BYTES,
     corsOrigins: read.CORS_ORIGINS,
     allowedHosts: read.ALLOWED_HOSTS,

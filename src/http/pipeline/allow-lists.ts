@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net';
-import { ForbiddenError } from '../../common/domain-error.js';
+import { ForbiddenError, ValidationError } from '../../common/domain-error.js';
 import { isLoopbackHost } from '../../config/loopback.js';
+import type { PipelineRequest } from '../pipeline-request.js';
 import type { Step } from './step.js';
 
 /**
@@ -15,7 +16,7 @@ export function checkHostAndOrigin(options: {
   const own = isIPv6(options.host) ? `[${options.host}]` : options.host.toLowerCase();
   const names = new Set([own, ...options.allowedHosts]);
   return (request) => {
-    const host = (request.headers.host ?? '').toLowerCase();
+    const host = hostOf(request).toLowerCase();
     const name = host.replace(/:\d+$/, '');
     if (!isLoopbackHost(name) && !names.has(name) && !names.has(host)) {
       throw new ForbiddenError('this Host is not allowed; the operator can add it to ALLOWED_HOSTS');
@@ -25,6 +26,18 @@ export function checkHostAndOrigin(options: {
       throw new ForbiddenError('this Origin is not allowed; the operator can add it to CORS_ORIGINS');
     }
   };
+}
+
+/**
+ * The host that the request was sent to. In front of a request target that names one itself (`GET http://host/path`) the
+ * header does not count.
+ * @throws ValidationError for two headers: whoever else looks at the request may have believed the other one
+ */
+function hostOf({ originalUrl, headers, rawHeaders }: PipelineRequest): string {
+  const given = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
+  if (given.length > 1) throw new ValidationError('Host', 'must be given once');
+  if (originalUrl.startsWith('/')) return headers.host ?? '';
+  return /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(originalUrl)?.[1] ?? headers.host ?? '';
 }
 
 /** The scheme may differ: behind a TLS proxy the page is https and we are not. */

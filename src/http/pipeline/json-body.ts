@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { CallerGoneError } from '../../common/deadline.js';
 import { PayloadTooLargeError, UnsupportedMediaTypeError, ValidationError } from '../../common/domain-error.js';
 import { assertBoundedJson } from '../../common/input/json-bounds.js';
+import { expectsContinue } from '../expectations.js';
 import type { Step } from './step.js';
 
 /**
@@ -10,7 +11,7 @@ import type { Step } from './step.js';
  * and inflates.
  */
 export function readJsonBody(limit: number): Step {
-  return async (request) => {
+  return async (request, response) => {
     const { headers } = request;
     const chunked = headers['transfer-encoding'] !== undefined;
     const length = Number(headers['content-length'] ?? 0);
@@ -19,6 +20,7 @@ export function readJsonBody(limit: number): Step {
     if (headers['content-type'] !== undefined || !chunked) assertJson(headers);
     if (length > limit) throw tooLarge(limit);
     const leftMs = request.deadline.remainingMs;
+    if (expectsContinue(request)) response.writeContinue();
     const bytes = await readAtMost(limit, request);
     // The budget is ours to spend, not the caller's slow line's.
     request.deadline = request.deadline.withMilliseconds(leftMs);
