@@ -171,7 +171,7 @@ describe('RATE-LIMIT: requests a minute', () => {
 });
 
 describe('RATE-LIMIT: the budget of a minute', () => {
-  afterEach(() => jest.useRealTimers());
+  afterEach(() => void jest.useRealTimers());
 
   it('is there again a minute after the first use, and not before', async () => {
     jest.useFakeTimers({ now: 0 });
