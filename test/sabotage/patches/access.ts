@@ -92,4 +92,12 @@ export const ACCESS: readonly Patch[] = [
     replace: 'access: ofBundle,',
     spec: matrix,
   },
+  {
+    rule: 'A3',
+    says: 'Nobody is asked about a bundle that is not there, which is quicker than asking about a foreign one.',
+    file: 'src/clarification/bundle-access.ts',
+    find: "return this.tasks.authorizeTaskAccess(caller, bundleTaskId(rows) ?? '', deadline);",
+    replace: "return rows.length > 0 && this.tasks.authorizeTaskAccess(caller, bundleTaskId(rows) ?? '', deadline);",
+    spec: 'test/http/not-found-statements.spec.ts',
+  },
 ];
