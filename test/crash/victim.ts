@@ -60,6 +60,7 @@ async function answerUntilStopped(servers: CrashServers, victim: Victim) {
   victim.situation = situation;
   if (of.handOver.whenCalled !== undefined) {
     victim.agent = await WebhookReceiver.start();
+    victim.agent.secret = SECRET;
     victim.agent.everyTime(of.handOver.whenCalled);
     const resume = { mode: 'webhook', url: victim.agent.url(), secret: SECRET };
     await new RestCaller(url).make('PATCH', `/task-sessions/${situation.sessionId}`, { resume });

@@ -13,7 +13,11 @@ export interface ReceivedCall {
   readonly path: string;
   /** Exactly the bytes that came, as UTF-8 text. */
   readonly body: string;
-  /** The body as JSON. @throws WebhookVerificationError when the library of receivers does not take the signature */
+  /**
+   * The body as JSON. Where the receiver has this secret, as it was when the call came in.
+   *
+   * @throws WebhookVerificationError when the library of receivers does not take the signature
+   */
   verified(secret: string): unknown;
 }
 
@@ -48,6 +52,8 @@ export const ACCEPT: Reaction = { status: 204 };
 /** An agent's webhook on loopback, which does as it is told and keeps what it gets. */
 export class WebhookReceiver {
   readonly received: ReceivedCall[] = [];
+  /** With it each call is verified as it comes in, as an agent does: a signature is good for minutes only. */
+  secret: string | undefined;
   /** Requests whose headers have come in, read to their end or not. */
   begun = 0;
   private readonly next: Reaction[] = [];
@@ -133,7 +139,7 @@ export class WebhookReceiver {
     } catch {
       return; // The caller gave up.
     }
-    this.received.push(receivedCall(incoming, Buffer.concat(chunks).toString()));
+    this.received.push(receivedCall(incoming, Buffer.concat(chunks).toString(), this.secret));
     if (typeof reaction === 'object') {
       reply.writeHead(reaction.status, reaction.headers).end(reaction.body);
       return;
@@ -167,13 +173,31 @@ export class WebhookReceiver {
   }
 }
 
-function receivedCall({ headers, method = '', url = '' }: IncomingMessage, body: string): ReceivedCall {
+function receivedCall(
+  { headers, method = '', url = '' }: IncomingMessage,
+  body: string,
+  known: string | undefined,
+): ReceivedCall {
+  const verify = (secret: string): unknown => new Webhook(secret).verify(body, headers as Record<string, string>);
+  const atArrival = known === undefined ? undefined : outcomeOf(() => verify(known));
   return {
     id: String(headers['webhook-id']),
     headers,
     method,
     path: url,
     body,
-    verified: (secret) => new Webhook(secret).verify(body, headers as Record<string, string>),
+    verified: (secret) => (atArrival !== undefined && secret === known ? atArrival() : verify(secret)),
   };
+}
+
+/** Does it now, and returns, or throws, what came of it as often as asked. */
+function outcomeOf(act: () => unknown): () => unknown {
+  try {
+    const value = act();
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
 }
