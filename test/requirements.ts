@@ -104,7 +104,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'HOST-ORIGIN': 'Foreign Host or Origin is refused and bodies must be JSON, in both auth modes.',
   'RATE-LIMIT':
     'Each token, and each address, has a budget of requests a minute; guessing tokens spends its own and starves no good one.',
-  'HELD-LIMIT': 'Waits and streams are bounded by caller, by address and over all, and a refusal says when to come back.',
+  'HELD-LIMIT':
+    'Waits and streams are bounded by caller, by address and over all, and a refusal says when to come back.',
   'SLOW-PEERS':
     'Who is slow to send, or takes nothing of what is sent, is cut in bounded time; waits and streams are not, however long they last.',
   'FAIL-CLOSED': 'When activeness cannot be read, guards refuse and lists fail instead of showing nothing pending.',
@@ -238,4 +239,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   OPERATIONS: 'The operations document names every log record, every metric and every reason for which a start fails.',
   'REQUEST-ID': 'Every record of a request and every internal error names the request.',
   CLI: 'The operator’s commands work beside the running server; bad input is one line and exit 2.',
+  PACKAGE: 'The npm package is what runs and nothing else; its command is the server, with arguments the command line.',
+  IMAGE: 'The image serves as an ordinary user, gets signals itself, tells of its health and demands tokens.',
+  COMPOSE: 'The compose file names settings that exist, publishes to its own machine, and holds no password.',
+  UNIT: 'The systemd unit runs the package’s command as a user of its own and waits longer than a stop may take.',
 };

@@ -36,7 +36,10 @@ export async function runCommandLine(
 
 function programFor(context: CliContext): Command {
   const program = new Command('clarion')
-    .description("Clarion's operator commands. The database and the server are those of the environment, or of .env.")
+    .description(
+      "Clarion's operator commands. The database and the server are those of the environment, or of .env. " +
+        'Without any argument, the command that the package installs is the server itself.',
+    )
     .version(VERSION)
     // Subcommands inherit these only when they are set before.
     .exitOverride()

@@ -25,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   migrations: [],
   '.': [
     'clarification',
+    'cli',
     'common',
     'config',
     'health',

@@ -12,10 +12,17 @@ export interface ServerProcess {
   readonly ended: Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }>;
 }
 
-/** The server as a supervisor runs it, in `folder`, with nothing in its environment but what is given. */
-export function startServerProcess(env: NodeJS.ProcessEnv, folder: string): ServerProcess {
-  const loader = pathToFileURL(absolute('test/support/run-typescript.js')).href;
-  const child = spawn(process.execPath, ['--import', loader, absolute('src/main.ts')], {
+/**
+ * The server as a supervisor runs it, in `folder`, with nothing in its environment but what is given.
+ *
+ * @param command what to run instead of our sources
+ */
+export function startServerProcess(
+  env: NodeJS.ProcessEnv,
+  folder: string,
+  [program, ...args]: readonly [string, ...string[]] = ourSources(),
+): ServerProcess {
+  const child = spawn(program, args, {
     cwd: folder,
     env: {
       PATH: process.env['PATH'],
@@ -44,4 +51,9 @@ export function startServerProcess(env: NodeJS.ProcessEnv, folder: string): Serv
   // Nobody need ask for it.
   firstLine.catch(() => undefined);
   return { child, firstLine, ended };
+}
+
+function ourSources(): [string, ...string[]] {
+  const loader = pathToFileURL(absolute('test/support/run-typescript.js')).href;
+  return [process.execPath, '--import', loader, absolute('src/main.ts')];
 }
