@@ -18,6 +18,9 @@ export class AuthorisedBundle {
   ) {}
 }
 
+/** What is kept of an {@link AuthorisedBundle} while a call waits: not its rows, of which thousands would be held. */
+export type ReachedBundle = Pick<AuthorisedBundle, 'pendingId' | 'sessionId'>;
+
 /** Steps 1 and 2 of every operation on a bundle: whose is it (M5), and may the caller reach it (A1, A2)? */
 @Injectable()
 export class BundleAccess {

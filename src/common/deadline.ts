@@ -15,13 +15,16 @@ export class CallerGoneError extends Error {
 export class Deadline {
   private constructor(
     private readonly expiresAt: number,
-    private readonly callerGone: AbortSignal | undefined,
+    private readonly callerGone: { readonly aborted: boolean } | undefined,
     private readonly message: string,
     /** When the budget began, on the monotonic clock. */
     readonly startedAt: number,
   ) {}
 
-  static after(milliseconds: number, options: { callerGone?: AbortSignal; message?: string } = {}): Deadline {
+  static after(
+    milliseconds: number,
+    options: { callerGone?: { readonly aborted: boolean }; message?: string } = {},
+  ): Deadline {
     const now = performance.now();
     const message = options.message ?? 'the service is temporarily unavailable; send the same request again';
     return new Deadline(now + milliseconds, options.callerGone, message, now);

@@ -1,3 +1,5 @@
+import type { EndSignal } from './end-signal.js';
+
 export type WakeupResult = 'woken' | 'timeout' | 'aborted';
 
 /** Lets one waiter sleep until it is woken; a wake-up that comes while it is awake is not lost. */
@@ -11,7 +13,7 @@ export class Wakeup {
   }
 
   /** Woken wins over aborted, and aborted over a time-out that came with it. */
-  async sleep(milliseconds: number, signal?: AbortSignal): Promise<WakeupResult> {
+  async sleep(milliseconds: number, signal?: EndSignal): Promise<WakeupResult> {
     if (!this.isPending && signal?.aborted !== true) await this.untilRoused(milliseconds, signal);
     const wasWoken = this.isPending;
     this.isPending = false;
@@ -19,7 +21,7 @@ export class Wakeup {
     return signal?.aborted === true ? 'aborted' : 'timeout';
   }
 
-  private untilRoused(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  private untilRoused(milliseconds: number, signal: EndSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const rouse = (): void => {
         clearTimeout(timer);
@@ -28,7 +30,7 @@ export class Wakeup {
         resolve();
       };
       const timer = setTimeout(rouse, milliseconds);
-      signal?.addEventListener('abort', rouse, { once: true });
+      signal?.addEventListener('abort', rouse);
       this.rouse = rouse;
     });
   }

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Deadline } from '../common/deadline.js';
+import type { EndSignal } from '../common/end-signal.js';
 import type { Caller } from '../identity/caller.js';
 
 /** A request as the pipeline hands it on. */
@@ -11,5 +12,5 @@ export interface PipelineRequest extends Request {
   /** The pre-claim budget (5.2), without the time the body took to arrive. */
   deadline: Deadline;
   /** Aborted when the connection closes before the response has been written out. */
-  callerGone: AbortSignal;
+  callerGone: EndSignal;
 }

@@ -19,7 +19,7 @@ export const DeadlineParam = createParamDecorator(
   (_: unknown, context: ExecutionContext) => requestOf(context).deadline,
 );
 
-/** An AbortSignal: the caller's connection closed before the response was written out. */
+/** An {@link EndSignal}: the caller's connection closed before the response was written out. */
 export const CallerGoneParam = createParamDecorator(
   (_: unknown, context: ExecutionContext) => requestOf(context).callerGone,
 );

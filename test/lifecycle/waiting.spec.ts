@@ -122,7 +122,7 @@ describeEachEngine('waiting', (engine) => {
     it('WAIT-ACTIVE: over REST the end of the time is wait_timeout', async () => {
       const { scenario } = staged();
       const asked = await scenario.asked();
-      const waiting = scenario.services.restWait.wait(ALICE, asked.pendingId, { timeout: 0 }, never, () => undefined);
+      const waiting = scenario.services.restWait.wait(ALICE, asked, { timeout: 0 }, never, () => undefined);
       await expect(waiting).rejects.toThrow(WaitTimeoutError);
     });
 
@@ -421,7 +421,7 @@ describeEachEngine('waiting', (engine) => {
     it('MCP-REVOKED/WAIT-ACTIVE: a token that ends ends its wait; the agent is detached and not waited for', async () => {
       const { scenario } = staged({ REATTACH_MS: '600000' });
       const asked = await scenario.asked();
-      const waiting = scenario.services.restWait.wait(asked.agent, asked.pendingId, {}, never, () => undefined);
+      const waiting = scenario.services.restWait.wait(asked.agent, asked, {}, never, () => undefined);
       await until(() => scenario.services.waiters.hasAgent(asked.pendingId));
       await scenario.services.sessions.renewAgentToken(ALICE, asked.sessionId, soon());
       await expect(waiting).rejects.toThrow(UnauthorizedError);

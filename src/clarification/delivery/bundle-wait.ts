@@ -1,6 +1,7 @@
 import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
+import type { EndSignal } from '../../common/end-signal.js';
 import { NotActiveError, NotFoundError } from '../../common/domain-error.js';
 import type { OnReply } from '../../common/on-reply.js';
 import { Env } from '../../config/env.js';
@@ -12,7 +13,7 @@ import type { Tx } from '../../persistence/unit-of-work.js';
 import { Reader, UnitOfWork } from '../../persistence/unit-of-work.js';
 import { isTerminal } from '../../tasks/domain/session-state.js';
 import { findSession, lockSession, setSessionState } from '../../tasks/persistence/sessions.repository.js';
-import { BundleAccess } from '../bundle-access.js';
+import { BundleAccess, type ReachedBundle } from '../bundle-access.js';
 import { bundleNotActive, bundleNotFound } from '../domain/bundle-errors.js';
 import { isResolvedStatus, winnerResponse, type BundleRow, type Response } from '../domain/bundle.js';
 import { findBundleStanding, type BundleStanding } from '../persistence/bundles.repository.js';
@@ -33,7 +34,9 @@ export interface WaitOptions {
   /** Milliseconds, cut to the configured cap; default 50,000. */
   readonly timeoutMs?: number;
   /** Aborted when the caller has gone or may no longer wait. */
-  readonly signal: AbortSignal;
+  readonly signal: EndSignal;
+  /** The bundle, when a guard has already authorised this caller for it. */
+  readonly authorised?: ReachedBundle;
   /** Only a bundle of this session will do. */
   readonly sessionId?: string;
   /** Whether what the wait returns has been written out to the caller. Left out, it counts as written. */
@@ -87,7 +90,7 @@ export class BundleWait implements OnModuleDestroy, BeforeApplicationShutdown {
   }
 
   private async begin(caller: Caller, pendingId: string, options: WaitOptions): Promise<WaitResult> {
-    const bundle = await this.access.authorise(caller, pendingId, this.readBudget());
+    const bundle = options.authorised ?? (await this.identify(caller, pendingId));
     if (options.sessionId !== undefined && options.sessionId !== bundle.sessionId) throw bundleNotFound();
     // With authentication off anybody may be the agent.
     const role = caller.kind === 'user' ? 'observer' : 'agent';
@@ -118,34 +121,48 @@ export class BundleWait implements OnModuleDestroy, BeforeApplicationShutdown {
     return work;
   }
 
+  private async identify(caller: Caller, pendingId: string): Promise<ReachedBundle> {
+    const { pendingId: id, sessionId } = await this.access.authorise(caller, pendingId, this.readBudget());
+    return { pendingId: id, sessionId };
+  }
+
   /** What is handed to the waiter meanwhile counts before what this returns or throws. */
-  private async untilSettled(waiter: Waiter, giveUpAt: number, signal: AbortSignal): Promise<WaitResult> {
-    let isAttached = false;
+  private async untilSettled(waiter: Waiter, giveUpAt: number, signal: EndSignal): Promise<WaitResult> {
     while (waiter.taken === undefined) {
-      const standing = await findBundleStanding(this.reader.within(this.readBudget()), waiter.pendingId);
-      const { rows } = standing;
-      if (rows.length === 0) throw bundleNotFound();
-      const settled = settledResponse(standing, waiter.pendingId);
-      if (settled !== undefined && !this.delivery.isUnderWay(waiter.pendingId)) {
-        return this.fromRows(waiter, settled, rows);
-      }
-      if (!standing.isActive && settled === undefined && !isHandOverOwed(rows)) {
-        throw bundleNotActive();
-      }
-      if (standing.isActive && waiter.role === 'agent' && !isAttached) {
-        await this.attach(waiter, rows);
-        isAttached = true;
-      }
-      if (signal.aborted) return { kind: 'pending' };
-      const left = giveUpAt - performance.now();
-      // A hand-over that has begun counts on this agent: it ends within its own budget.
-      const isCountedOn = waiter.role === 'agent' && this.delivery.isUnderWay(waiter.pendingId);
-      if (!isCountedOn && (this.isStopping || left <= 0)) {
-        return settled === undefined ? { kind: 'pending' } : this.fromRows(waiter, settled, rows);
-      }
-      await waiter.sleep(isCountedOn ? Math.max(left, this.env.deliveryBudgetMs) : left, signal);
+      const seen = await this.look(waiter, giveUpAt, signal);
+      if (typeof seen !== 'number') return seen;
+      await waiter.sleep(seen, signal);
     }
     return { kind: 'pending' };
+  }
+
+  /**
+   * One look at the rows. A function of its own, so that nothing of it is kept while the waiter sleeps.
+   * @returns how it has ended, or for how many milliseconds to sleep before the next look
+   */
+  private async look(waiter: Waiter, giveUpAt: number, signal: EndSignal): Promise<WaitResult | number> {
+    const standing = await findBundleStanding(this.reader.within(this.readBudget()), waiter.pendingId);
+    const { rows } = standing;
+    if (rows.length === 0) throw bundleNotFound();
+    const settled = settledResponse(standing, waiter.pendingId);
+    if (settled !== undefined && !this.delivery.isUnderWay(waiter.pendingId)) {
+      return this.fromRows(waiter, settled, rows);
+    }
+    if (!standing.isActive && settled === undefined && !isHandOverOwed(rows)) {
+      throw bundleNotActive();
+    }
+    if (standing.isActive && waiter.role === 'agent' && !waiter.isAttached) {
+      await this.attach(waiter, rows);
+      waiter.isAttached = true;
+    }
+    if (signal.aborted) return { kind: 'pending' };
+    const left = giveUpAt - performance.now();
+    // A hand-over that has begun counts on this agent: it ends within its own budget.
+    const isCountedOn = waiter.role === 'agent' && this.delivery.isUnderWay(waiter.pendingId);
+    if (!isCountedOn && (this.isStopping || left <= 0)) {
+      return settled === undefined ? { kind: 'pending' } : this.fromRows(waiter, settled, rows);
+    }
+    return isCountedOn ? Math.max(left, this.env.deliveryBudgetMs) : left;
   }
 
   /** An agent that begins to wait makes its bundle live again and its session wait for input. */

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { EndSignal } from '../../common/end-signal.js';
 import type { OnReply } from '../../common/on-reply.js';
 import { Wakeup, type WakeupResult } from '../../common/wakeup.js';
 import { EventBus } from '../../events/event-bus.js';
@@ -20,6 +21,9 @@ export class Waiter {
   private readonly wakeup = new Wakeup();
   private handed: Handed | undefined;
 
+  /** Its bundle has been made live for it. */
+  isAttached = false;
+
   constructor(
     readonly pendingId: string,
     readonly sessionId: string,
@@ -29,7 +33,7 @@ export class Waiter {
   ) {}
 
   /** Sleeps until woken, timed out or aborted; see {@link taken} afterwards. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<WakeupResult> {
+  sleep(milliseconds: number, signal: EndSignal): Promise<WakeupResult> {
     return this.wakeup.sleep(milliseconds, signal);
   }
 

@@ -1,10 +1,11 @@
 import { Body, Controller, Get, Param, Post, Query } from '@nestjs/common';
 import type { Deadline } from '../../common/deadline.js';
+import type { EndSignal } from '../../common/end-signal.js';
 import type { OnReply } from '../../common/on-reply.js';
 import { Contract } from '../../http/contract.js';
 import { CallerGoneParam, CallerParam, DeadlineParam, OnReplyParam } from '../../http/request-params.js';
 import type { Caller } from '../../identity/caller.js';
-import type { AuthorisedBundle } from '../bundle-access.js';
+import type { AuthorisedBundle, ReachedBundle } from '../bundle-access.js';
 import { ClarificationListing } from '../clarification-listing.js';
 import { ClarificationRequests } from '../clarification-requests.js';
 import { ClarificationResolver, UNAVAILABLE } from '../clarification-resolver.js';
@@ -18,7 +19,7 @@ import {
   ResolutionView,
   WaitResponseView,
 } from '../schemas.js';
-import { AuthorisedBundleParam } from './authorised-bundle.js';
+import { AuthorisedBundleParam, ReachedBundleParam } from './authorised-bundle.js';
 import { ASKED, CREATED, DETAIL, LISTED, OUTCOME, RESOLVED, WAITED } from './examples.js';
 import { RestWait } from './rest-wait.js';
 
@@ -95,12 +96,12 @@ export class ClarificationController {
   })
   wait(
     @CallerParam() caller: Caller,
-    @Param('id') id: string,
+    @ReachedBundleParam() bundle: ReachedBundle,
     @Query() input: WaitInput,
-    @CallerGoneParam() callerGone: AbortSignal,
+    @CallerGoneParam() callerGone: EndSignal,
     @OnReplyParam() onReply: OnReply,
   ) {
-    return this.restWait.wait(caller, id, input, callerGone, onReply);
+    return this.restWait.wait(caller, bundle, input, callerGone, onReply);
   }
 
   @Post(':id/respond')

@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import { End, type EndSignal } from '../../common/end-signal.js';
 import { UnauthorizedError, WaitTimeoutError } from '../../common/domain-error.js';
 import type { OnReply } from '../../common/on-reply.js';
 import { CallerLifetime } from '../../identity/caller-lifetime.js';
 import type { Caller } from '../../identity/caller.js';
+import type { ReachedBundle } from '../bundle-access.js';
 import { BundleWait, type WaitResponse } from '../delivery/bundle-wait.js';
 import type { WaitInput } from '../inputs.js';
 
@@ -17,24 +19,33 @@ export class RestWait {
   /** @throws WaitTimeoutError, NotActiveError, NotFoundError, UnauthorizedError when the token ended meanwhile */
   async wait(
     caller: Caller,
-    pendingId: string,
+    bundle: ReachedBundle,
     input: WaitInput,
-    callerGone: AbortSignal,
+    callerGone: EndSignal,
     onReply: OnReply,
   ): Promise<WaitResponse> {
-    const tokenEnded = new AbortController();
-    const unwatch = this.lifetime.watch(caller, () => tokenEnded.abort());
+    const ended = new End();
+    let isTokenOver = false;
+    const end = (): void => ended.abort();
+    if (callerGone.aborted) end();
+    callerGone.addEventListener('abort', end);
+    const unwatch = this.lifetime.watch(caller, () => {
+      isTokenOver = true;
+      end();
+    });
     try {
-      const result = await this.bundles.wait(caller, pendingId, {
+      const result = await this.bundles.wait(caller, bundle.pendingId, {
         ...(input.timeout !== undefined && { timeoutMs: input.timeout * 1000 }),
-        signal: AbortSignal.any([callerGone, tokenEnded.signal]),
+        signal: ended,
+        authorised: bundle,
         onReply,
       });
       if (result.kind === 'response') return result.response;
-      if (tokenEnded.signal.aborted) throw new UnauthorizedError('the access token is no longer valid');
+      if (isTokenOver) throw new UnauthorizedError('the access token is no longer valid');
       throw new WaitTimeoutError('the request has not been answered yet; wait again');
     } finally {
       unwatch();
+      callerGone.removeEventListener('abort', end);
     }
   }
 }

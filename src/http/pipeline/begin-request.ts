@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { Deadline } from '../../common/deadline.js';
+import { End } from '../../common/end-signal.js';
 import type { Log } from '../../observability/log.js';
 import { runInRequest } from '../../observability/request-context.js';
 import type { PipelineRequest } from '../pipeline-request.js';
@@ -16,12 +17,12 @@ export function beginRequest(options: {
   return (incoming, response, next) => {
     const request = incoming as PipelineRequest;
     const startedAt = performance.now();
-    const gone = new AbortController();
+    const gone = new End();
     request.requestId = randomUUID();
-    request.callerGone = gone.signal;
+    request.callerGone = gone;
     const sentence = options.unavailable(request.method, request.path);
     request.deadline = Deadline.after(options.budgetMs, {
-      callerGone: gone.signal,
+      callerGone: gone,
       ...(sentence !== undefined && { message: sentence }),
     });
     response.setHeader('X-Request-Id', request.requestId);
@@ -36,7 +37,7 @@ export function beginRequest(options: {
           status: response.statusCode,
           duration_ms: Math.round(performance.now() - startedAt),
           caller: request.caller?.kind ?? 'none',
-          aborted: gone.signal.aborted,
+          aborted: gone.aborted,
         });
       });
       next();

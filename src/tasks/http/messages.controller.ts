@@ -1,6 +1,7 @@
 import { Body, Controller, Get, HttpStatus, Param, Post, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { Deadline } from '../../common/deadline.js';
+import type { EndSignal } from '../../common/end-signal.js';
 import { Contract } from '../../http/contract.js';
 import { CallerGoneParam, CallerParam, DeadlineParam } from '../../http/request-params.js';
 import type { Caller } from '../../identity/caller.js';
@@ -85,7 +86,7 @@ export class MessagesController {
     @CallerParam() caller: Caller,
     @Param('id') id: string,
     @Query() input: ReadMailboxInput,
-    @CallerGoneParam() callerGone: AbortSignal,
+    @CallerGoneParam() callerGone: EndSignal,
     @Res({ passthrough: true }) response: Response,
   ) {
     const entry = await this.mailbox.read(caller, id, input.wait ?? 0, callerGone);

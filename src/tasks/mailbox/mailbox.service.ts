@@ -1,6 +1,7 @@
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
+import type { EndSignal } from '../../common/end-signal.js';
 import { NotFoundError, UnauthorizedError } from '../../common/domain-error.js';
 import { usableId } from '../../common/ids.js';
 import { Wakeup } from '../../common/wakeup.js';
@@ -45,7 +46,7 @@ export class Mailbox implements OnModuleDestroy {
     caller: Caller,
     sessionId: string,
     waitSeconds: number,
-    callerGone: AbortSignal,
+    callerGone: EndSignal,
   ): Promise<{ turn: TurnView; prompt: string } | undefined> {
     const wakeup = new Wakeup();
     let isTokenOver = false;
