@@ -8,6 +8,7 @@ import { StartupError } from './common/startup-error.js';
 import { Env } from './config/env.js';
 import { Readiness } from './health/readiness.js';
 import { answerUnreadableRequests } from './http/client-error.js';
+import { PresetExpressAdapter } from './http/express-adapter.js';
 import { ContractedRoutes } from './http/contracted-routes.js';
 import { deferContinue } from './http/expectations.js';
 import { LimitMetrics } from './http/limit-metrics.js';
@@ -25,7 +26,11 @@ export function nestOptions(env: Env) {
 }
 
 export async function createApp(env: Env): Promise<NestExpressApplication> {
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env), nestOptions(env));
+  const app = await NestFactory.create<NestExpressApplication>(
+    AppModule.forRoot(env),
+    new PresetExpressAdapter(),
+    nestOptions(env),
+  );
   return configureApp(app);
 }
 

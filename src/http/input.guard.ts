@@ -23,8 +23,10 @@ export class InputGuard implements CanActivate {
       request.body = isDescribed ? body : validateInput(contract.body ?? NoInput, body);
     }
     const query = validateInput(contract.query ?? NoInput, readQuery(request.url, contract.query), 'query');
-    // Express 5 computes `query` in a getter.
-    Object.defineProperty(request, 'query', { value: query, configurable: true, enumerable: true });
+    // Express 5 computes `query` in a getter. Where none is declared, no handler asks for it.
+    if (contract.query !== undefined) {
+      Object.defineProperty(request, 'query', { value: query, configurable: true, enumerable: true });
+    }
     return true;
   }
 }

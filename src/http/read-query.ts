@@ -10,9 +10,10 @@ import type { InputClass } from '../common/input/fields.js';
  */
 export function readQuery(url: string, type: InputClass | undefined): Record<string, unknown> {
   const start = url.indexOf('?');
+  if (start < 0) return {};
   const fields = type === undefined ? undefined : fieldsOf(type);
   const values = new Map<string, unknown>();
-  for (const [name, text] of new URLSearchParams(start < 0 ? '' : url.slice(start))) {
+  for (const [name, text] of new URLSearchParams(url.slice(start))) {
     if (values.has(name)) throw new ValidationError(name, 'must be given once');
     const field = fields?.get(name);
     values.set(name, field?.kind === 'scalar' ? read(field.scalar, text) : text);

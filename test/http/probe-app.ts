@@ -21,6 +21,7 @@ import { loadEnv } from '../../src/config/env.js';
 import { HealthModule } from '../../src/health/health.module.js';
 import { AccessPolicies } from '../../src/http/access-policies.js';
 import { Contract } from '../../src/http/contract.js';
+import { PresetExpressAdapter } from '../../src/http/express-adapter.js';
 import { HttpModule } from '../../src/http/http.module.js';
 import { CallerGoneParam, CallerParam, DeadlineParam } from '../../src/http/request-params.js';
 import { Authenticator } from '../../src/identity/authenticator.js';
@@ -245,7 +246,7 @@ export async function startProbeApp(options: ProbeOptions = {}): Promise<ProbeAp
     .overrideProvider(Log)
     .useValue(new Log({ level: 'info', format: 'json', destination: { write } }))
     .compile();
-  const bare = module.createNestApplication<NestExpressApplication>(nestOptions(env));
+  const bare = module.createNestApplication<NestExpressApplication>(new PresetExpressAdapter(), nestOptions(env));
   options.watch?.(bare);
   const app = configureApp(bare);
   const url = await listen(app);

@@ -8,6 +8,7 @@ import { AppModule } from '../../src/app.module.js';
 import { configureApp, listen, nestOptions } from '../../src/app.setup.js';
 import { Deadline } from '../../src/common/deadline.js';
 import { loadEnv } from '../../src/config/env.js';
+import { PresetExpressAdapter } from '../../src/http/express-adapter.js';
 import { Accounts } from '../../src/identity/accounts.js';
 import { Log } from '../../src/observability/log.js';
 import { ServerDatabase } from '../../src/persistence/persistence.module.js';
@@ -81,7 +82,7 @@ export async function startApp(database: { readonly url: string }, options: Star
       },
     });
   const module = await (options.overrides ?? ((same) => same))(builder).compile();
-  const bare = module.createNestApplication<NestExpressApplication>(nestOptions(env));
+  const bare = module.createNestApplication<NestExpressApplication>(new PresetExpressAdapter(), nestOptions(env));
   exchanges.watch(bare);
   const app = configureApp(bare);
   let url: string;

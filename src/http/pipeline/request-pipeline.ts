@@ -52,7 +52,7 @@ export class RequestPipeline implements OnApplicationShutdown {
         log,
         isStopping: () => drain.isStopping,
       }),
-      ...securityHeaders(),
+      securityHeaders(),
       new Arrivals().middleware,
       crossOrigin(env.corsOrigins),
       toMiddleware(this.rateLimit.around(authenticate(this.authenticator, { metricsAndDocs: env.openMetricsAndDocs }))),

@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 
@@ -5,8 +7,8 @@ import helmet from 'helmet';
  * For pages of our own only: everything from this server, no framing. TLS is the business of a proxy in front, so
  * neither HSTS nor upgrade-insecure-requests (which breaks a plain server that is not on localhost).
  */
-export function securityHeaders(): RequestHandler[] {
-  return [
+export function securityHeaders(): RequestHandler {
+  const headers = headersOf(
     helmet({
       contentSecurityPolicy: {
         useDefaults: false,
@@ -27,10 +29,20 @@ export function securityHeaders(): RequestHandler[] {
       strictTransportSecurity: false,
       xFrameOptions: { action: 'deny' },
     }),
-    (_request, response, next) => {
-      // Tokens and answers: nothing of this belongs in a cache. Static files set their own.
-      response.setHeader('Cache-Control', 'no-store');
-      next();
-    },
-  ];
+  );
+  // Tokens and answers: nothing of this belongs in a cache. Static files set their own.
+  headers.push(['Cache-Control', 'no-store']);
+  return (_request, response, next) => {
+    for (const [name, value] of headers) response.setHeader(name, value);
+    next();
+  };
+}
+
+/** What the middleware sets, the same on every response: composed once and not for every request. */
+function headersOf(middleware: ReturnType<typeof helmet>): [name: string, value: string][] {
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  middleware(response.req, response, (error?: unknown) => {
+    if (error !== undefined) throw new Error('the security headers cannot be composed', { cause: error });
+  });
+  return Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)]);
 }
