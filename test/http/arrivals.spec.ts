@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { Response } from 'express';
 import { Deadline } from '../../src/common/deadline.js';
+import { End, type EndSignal } from '../../src/common/end-signal.js';
 import { TemporarilyUnavailableError } from '../../src/common/domain-error.js';
 import { Arrivals } from '../../src/http/pipeline/arrivals.js';
 import type { PipelineRequest } from '../../src/http/pipeline-request.js';
@@ -15,11 +16,11 @@ class Door {
   readonly refused: string[] = [];
   private readonly arrivals = new Arrivals();
 
-  arrive(name: string, options: { path?: string; budgetMs?: number; takesMs?: number; gone?: AbortSignal } = {}): void {
+  arrive(name: string, options: { path?: string; budgetMs?: number; takesMs?: number; gone?: EndSignal } = {}): void {
     const request = {
       path: options.path ?? '/api/v1/tasks',
       deadline: Deadline.after(options.budgetMs ?? 60_000),
-      callerGone: options.gone ?? new AbortController().signal,
+      callerGone: options.gone ?? new End(),
     } as PipelineRequest;
     this.arrivals.middleware(request, {} as Response, (error?: unknown) => {
       if (error === undefined) this.begun.push(name);

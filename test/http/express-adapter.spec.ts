@@ -8,7 +8,9 @@ import { PresetExpressAdapter } from '../../src/http/express-adapter.js';
 describe('PresetExpressAdapter', () => {
   let server: Server | undefined;
 
-  afterEach(() => server?.close());
+  afterEach(() => {
+    server?.close();
+  });
 
   async function served(prepare: (app: Express, server: Server) => void): Promise<Response> {
     const adapter = new PresetExpressAdapter();
