@@ -3,6 +3,7 @@ import { AddOrderedPendingIdIndex1764547260000 } from './1764547260000-AddOrdere
 import { AddOpenBundleIndexes1764547320000 } from './1764547320000-AddOpenBundleIndexes.js';
 import { AddTurnDispatches1764547380000 } from './1764547380000-AddTurnDispatches.js';
 import { RebuildOpenBundleIndexes1764547440000 } from './1764547440000-RebuildOpenBundleIndexes.js';
+import { AddSupersededBy1764547500000 } from './1764547500000-AddSupersededBy.js';
 
 /** All migrations in order, listed by hand so that the build cannot silently lose one. */
 export const MIGRATIONS = [
@@ -11,4 +12,5 @@ export const MIGRATIONS = [
   AddOpenBundleIndexes1764547320000,
   AddTurnDispatches1764547380000,
   RebuildOpenBundleIndexes1764547440000,
+  AddSupersededBy1764547500000,
 ];

@@ -16,6 +16,8 @@ export interface ClarificationPort {
   holdsBackPrompts(sql: SqlExecutor, sessionId: string): Promise<boolean>;
   /** Of the sessions of these tasks, those with an active bundle. One statement, however many tasks. */
   sessionsWithActiveBundle(sql: SqlExecutor, taskIds: readonly string[]): Promise<readonly WaitingSession[]>;
+  /** Notes that a turn has been followed by another one, for whoever looks for open questions. Under the session's lock. */
+  noteSuperseded(tx: Tx, turnId: string, by: string): Promise<void>;
   /** Expires the current turn's pending questions; call before the session's state becomes final, under its lock. */
   expireActive(tx: Tx, sessionId: string, now: Instant): Promise<readonly DomainEvent[]>;
   /** Records that no agent waits on the current turn's questions any more; they stay answerable. Under the lock. */

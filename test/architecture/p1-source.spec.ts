@@ -112,6 +112,8 @@ describe('P1: the source has one claim mechanism', () => {
       'src/clarification/persistence/bundles.repository.ts: metadata',
       `${CLAIM}: metadata`,
       'src/clarification/persistence/create-bundle.tx.ts: metadata',
+      'src/clarification/persistence/note-superseded.tx.ts: other columns',
+      'src/clarification/persistence/note-superseded.tx.ts: other columns',
       'src/tasks/persistence/messages.repository.ts: metadata',
       'src/tasks/persistence/messages.repository.ts: other columns',
       'src/tasks/persistence/messages.repository.ts: other columns',

@@ -1,8 +1,12 @@
 import { beforeAll, expect, it } from '@jest/globals';
+import { countActiveBundles } from '../../src/clarification/persistence/count-active-bundles.query.js';
+import { isPendingRow } from '../../src/clarification/persistence/active-bundle.predicate.js';
+import { hasUnnotedRows, noteUnnotedRows } from '../../src/clarification/persistence/note-superseded.tx.js';
 import { Deadline } from '../../src/common/deadline.js';
 import { UNSCOPED, type Caller } from '../../src/identity/caller.js';
 import { describeEachEngine, type TestDatabase } from '../support/engines.js';
 import { plantMessages } from '../support/plant-messages.js';
+import { questionOf } from '../support/question.js';
 import { servicesOn, type Services } from '../support/services.js';
 import { StatementRecorder, type RecordedStatement } from '../support/statement-recorder.js';
 
@@ -34,19 +38,34 @@ const QUESTIONS: readonly (readonly [string, (services: Services) => Promise<unk
   ['a page of tasks', ({ tasks }) => tasks.list(UNSCOPED, {}, within())],
   ['the sessions of a task', ({ sessions }) => sessions.listOfTask(UNSCOPED, 'planted', within())],
   ['the workflow guard', ({ tasks }) => tasks.complete(UNSCOPED, 'planted', within()).catch(() => undefined)],
+  [
+    'asking once more in a turn',
+    ({ requests }) =>
+      requests.create(UNSCOPED, { session_id: 'active-3', questions: ['a', 'b'].map(questionOf) }, within()),
+  ],
   ['the end of a turn', ({ turns }) => turns.complete(UNSCOPED, 'active-1', 'active-1', within())],
   ['the end of a session', ({ sessions }) => sessions.update(UNSCOPED, 'active-2', { state: 'failed' }, within())],
 ];
 
+const SUPERSEDED = 20_000;
+const ACTIVE = 300;
+/** Read in batches by the one look that is in no service's way. */
+const COUNT = 'the count of active bundles';
+const UNNOTED = 'the look for rows without a note';
+
 describeEachEngine('PLAN: the listing among 50,000 other messages', (engine) => {
   let database: TestDatabase;
   const recorder = new StatementRecorder();
+  let firstPage: RecordedStatement | undefined;
   const plans = { before: new Map<string, Step[][]>(), after: new Map<string, Step[][]>() };
 
   beforeAll(async () => {
     database = await engine.createDatabase({ boundMs: 60_000 });
     const services = servicesOn(database, { recorder });
-    await plantMessages(database, { ordinary: 44_000, bundles: 5_000, superseded: 1_000, active: 300 });
+    await plantMessages(database, { ordinary: 25_000, bundles: 5_000, superseded: SUPERSEDED, active: ACTIVE });
+    for (let left = SUPERSEDED; left > 0; left -= 5_000) {
+      await database.unitOfWork.run('note', within(), (tx) => noteUnnotedRows(tx, 5_000));
+    }
     const statements = new Map<string, readonly RecordedStatement[]>();
     for (const [title, ask] of [...LISTINGS, ...QUESTIONS]) {
       recorder.clear();
@@ -56,6 +75,15 @@ describeEachEngine('PLAN: the listing among 50,000 other messages', (engine) => 
         recorder.statements.filter(({ sql }) => /task_session_messages/.test(sql) && !/^\s*(INSERT|UPDATE)/.test(sql)),
       );
     }
+    for (const [title, look] of [
+      [COUNT, countActiveBundles],
+      [UNNOTED, hasUnnotedRows],
+    ] as const) {
+      recorder.clear();
+      await look(recorder.reader(database.reader).within(within()));
+      statements.set(title, [...recorder.statements]);
+    }
+    firstPage = statements.get(LISTINGS[0]?.[0] ?? '')?.at(-1);
     const explain = async (into: Map<string, Step[][]>) => {
       for (const [title, sent] of statements) into.set(title, await Promise.all(sent.map(planOf)));
     };
@@ -76,7 +104,7 @@ describeEachEngine('PLAN: the listing among 50,000 other messages', (engine) => 
   const textOf = (plan: readonly Step[]) => plan.map(({ text }) => text).join('\n');
 
   function expectNoFullScan(plan: readonly Step[]): void {
-    const aliases = 'm|n|u|a|b|d|r|odd|rm|task_session_messages';
+    const aliases = 'm|n|u|a|b|d|r|p|o|odd|rm|task_session_messages';
     const full = new RegExp(`Seq Scan on task_session_messages|^SCAN (${aliases})\\b(?!.* USING )`, 'm');
     expect(textOf(plan)).not.toMatch(full);
   }
@@ -118,7 +146,36 @@ describeEachEngine('PLAN: the listing among 50,000 other messages', (engine) => 
     (phase, title) => {
       const sent = plans[phase].get(title) ?? [];
       sent.forEach(expectNoFullScan);
-      expect(sent.map(textOf).join('\n')).toContain('idx_messages_open_bundles_of_session');
+      expect(sent.map(textOf).join('\n')).toContain('idx_messages_open_bundles_of_turn');
     },
   );
+
+  it.each(PHASES.flatMap((phase) => [COUNT, UNNOTED].map((title) => [phase, title] as const)))(
+    'PLAN, METRICS: %s ANALYZE, %s walks what may be open alone',
+    (phase, title) => {
+      const [plan = [], ...others] = plans[phase].get(title) ?? [];
+      expect(others).toEqual([]);
+      expectNoFullScan(plan);
+      expect(textOf(plan)).toMatch(/idx_messages_open_bundles(?!_of)/);
+      expect(textOf(plan)).not.toMatch(/SCAN p (?!USING INDEX idx_messages_open_bundles$)/m);
+    },
+  );
+
+  it('PLAN: superseded questions ahead of the page are not met, however many', async () => {
+    const isInWalk = `superseded_by IS NULL AND bundle_created_at = created_at AND ${isPendingRow(engine.dialect, 'm')}`;
+    const { rows: walked } = await database.sql<{ rows: number; first: string }>(
+      `SELECT COUNT(*) AS rows, MIN(m.id) AS first FROM task_session_messages m
+       ${engine.dialect.byIndex('idx_messages_open_bundles')} WHERE ${isInWalk}`,
+    );
+    // All that are open: one was expired above, and one asked with two questions. Of the others none.
+    expect(walked).toEqual([{ rows: ACTIVE + 1, first: expect.not.stringContaining('superseded') }]);
+    if (engine.name === 'sqlite') return;
+    const { sql = '', params = [] } = firstPage ?? {};
+    const { rows } = await database.sql<Record<string, string>>(`EXPLAIN (ANALYZE, TIMING OFF) ${sql}`, params);
+    const text = rows.map((row) => row['QUERY PLAN']).join('\n');
+    const walk = /idx_messages_open_bundles on task_session_messages m .*actual rows=([\d.]+) [^]*?SubPlan/.exec(text);
+    expect(walk).not.toBeNull();
+    const removed = /Rows Removed by Filter: (\d+)/.exec(walk?.[0] ?? '')?.[1] ?? '0';
+    expect(Number(walk?.[1]) + Number(removed)).toBeLessThanOrEqual(60);
+  });
 });

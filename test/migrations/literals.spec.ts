@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import type { QueryRunner } from 'typeorm';
 import { MIGRATIONS } from '../../migrations/index.js';
-import { isPendingRow } from '../../src/clarification/persistence/active-bundle.predicate.js';
+import { isNotNotedSuperseded, isPendingRow } from '../../src/clarification/persistence/active-bundle.predicate.js';
 import { isMovedRow, isUnkeyedRow } from '../../src/clarification/persistence/list-active-bundles.query.js';
 import { dialectOf, type Engine } from '../../src/persistence/dialect.js';
 import { pendingIdIndexDefinition } from '../../src/persistence/pending-id-index.js';
@@ -36,6 +36,7 @@ const LANDED: Readonly<Record<string, string>> = {
   AddOpenBundleIndexes1764547320000: 'f61e59d6c304ce26',
   AddTurnDispatches1764547380000: '04356e68040c821d',
   RebuildOpenBundleIndexes1764547440000: '6ce09b8113a134c3',
+  AddSupersededBy1764547500000: '32492a778a73af7b',
 };
 
 it('does not change once it has landed (INDEX, TABLES)', async () => {
@@ -69,12 +70,15 @@ describe.each(['sqlite', 'postgres'] as const)('the literal SQL of the migration
     const isPending = condition(isPendingRow(dialect, 'm'));
     expect(named(all, 'idx_messages_open_bundles')).toBe(
       'CREATE INDEX idx_messages_open_bundles ON task_session_messages ' +
-        `(bundle_created_at, ${dialect.bytewise(pendingId)}, id) WHERE ${isPending}`,
+        `(bundle_created_at, ${dialect.bytewise(pendingId)}, id) ` +
+        `WHERE ${isPending} AND ${condition(isNotNotedSuperseded('m'))}`,
     );
-    expect(named(all, 'idx_messages_open_bundles_of_session')).toBe(
-      'CREATE INDEX idx_messages_open_bundles_of_session ON task_session_messages ' +
-        `(task_session_id, id) WHERE ${isPending}`,
+    expect(named(all, 'idx_messages_open_bundles_of_turn')).toBe(
+      'CREATE INDEX idx_messages_open_bundles_of_turn ON task_session_messages ' +
+        `(turn_id, id) WHERE turn_id IS NOT NULL AND ${isPending}`,
     );
+    // A turn's does all that a session's did.
+    expect(all.findLast((sql) => sql.includes('idx_messages_open_bundles_of_session'))).toMatch(/^DROP INDEX/);
     expect(named(all, 'idx_messages_unkeyed_questions')).toBe(
       'CREATE INDEX idx_messages_unkeyed_questions ON task_session_messages ' +
         `(created_at, ${dialect.bytewise(pendingId)}, id) WHERE ${condition(isUnkeyedRow(dialect, 'm'))}`,

@@ -143,7 +143,9 @@ describeEachEngine('the migrations', (engine) => {
       'DROP INDEX idx_messages_unkeyed_questions',
       'CREATE INDEX idx_messages_unkeyed_questions ON task_session_messages (id)',
       'DROP INDEX idx_messages_moved_questions',
-      "DELETE FROM migrations WHERE name LIKE 'RebuildOpenBundleIndexes%'",
+      'CREATE INDEX idx_messages_moved_questions ON task_session_messages (id)',
+      'DROP INDEX idx_messages_open_bundles_of_turn',
+      "DELETE FROM migrations WHERE name LIKE 'RebuildOpenBundleIndexes%' OR name LIKE 'AddSupersededBy%'",
     ]) {
       await script(url, sql);
     }

@@ -42,6 +42,14 @@ const OPERATIONS: readonly Operation[] = [
     prepare: async (scenario, ids) => create(scenario, await scenario.asked(ids), ids, 'because'),
   },
   {
+    title: 'opening a turn, which supersedes what is open in the one before it',
+    sends: { read: 1, 'turn.open': 6 },
+    prepare: async (scenario, ids) => {
+      const asked = await scenario.asked(ids);
+      return () => scenario.openTurn(asked);
+    },
+  },
+  {
     title: 'reading a bundle',
     sends: { read: 3 },
     prepare: async (scenario, ids) => {

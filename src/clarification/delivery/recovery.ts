@@ -16,6 +16,7 @@ import { listSessionsWithQueue } from '../../tasks/persistence/messages.reposito
 import { lockSession } from '../../tasks/persistence/sessions.repository.js';
 import { releaseQueuedPrompt } from '../../tasks/turns/prompt-queue.tx.js';
 import { turnEvents, type ReservedAnswer } from '../persistence/dispatch-answer.tx.js';
+import { hasUnnotedRows, noteUnnotedRows } from '../persistence/note-superseded.tx.js';
 import { recordAnnouncement, recoverReservation } from '../persistence/recover-delivery.tx.js';
 import { listDeliveryIntents, restoreBundle, type DeliveryIntent } from '../persistence/restore-bundle.tx.js';
 import { AnswerDispatch } from './answer-dispatch.js';
@@ -24,6 +25,7 @@ import { RecoveryMetrics } from './recovery-metrics.js';
 
 const BUDGET_MS = 30_000;
 const PERIOD_MS = 60_000;
+const NOTES_AT_ONCE = 5_000;
 
 /**
  * Answers that are claimed and that nobody is handing over: what a process leaves that was killed in between, and what
@@ -33,6 +35,7 @@ const PERIOD_MS = 60_000;
  *   2. turns that were published by 1, now or before: their events are sent, then that is recorded
  *   3. intents without a reservation: restored, or cleared where the session has moved on
  *   4. at start, queued prompts that nothing holds back: released
+ *   5. at start, notes on superseded questions that are missing: written
  *
  * Runs before the first request is admitted, where a failure stops the start, and once a minute over what no hand-over
  * of this process owns.
@@ -63,6 +66,7 @@ export class Recovery implements OnApplicationBootstrap, BeforeApplicationShutdo
     for (const turn of await listUnannouncedTurns(this.sql())) await this.announce(turn);
     for (const intent of await listDeliveryIntents(this.sql())) await this.recoverIntent(intent);
     for (const sessionId of await listSessionsWithQueue(this.sql())) await this.releaseQueue(sessionId);
+    await this.noteSuperseded();
     this.timer = setInterval(() => void this.reconcile(), PERIOD_MS);
     this.timer.unref();
   }
@@ -166,6 +170,18 @@ export class Recovery implements OnApplicationBootstrap, BeforeApplicationShutdo
       return session === undefined ? [] : releaseQueuedPrompt(tx, session, this.clarifications.port, this.clock.now());
     });
     this.events.publish(events);
+  }
+
+  /** What an older version, or another hand, left superseded; in batches, of which a start that is killed keeps those done. */
+  private async noteSuperseded(): Promise<void> {
+    if (!(await hasUnnotedRows(this.sql()))) return;
+    let rows = 0;
+    for (let noted = NOTES_AT_ONCE; noted === NOTES_AT_ONCE; rows += noted) {
+      noted = await this.unitOfWork.run('recovery.note-superseded', Deadline.after(BUDGET_MS), (tx) =>
+        noteUnnotedRows(tx, NOTES_AT_ONCE),
+      );
+    }
+    this.log.info('recovery.superseded_noted', { rows });
   }
 
   private sql(): SqlExecutor {

@@ -14,8 +14,8 @@ export function isRowOfBundle(dialect: Dialect, row: string, pendingId: string):
 }
 
 /**
- * The row is a question whose status is absent, empty or `pending`, of a bundle that somebody can name: the text of the
- * open-bundle indexes' condition.
+ * The row is a question whose status is absent, empty or `pending`, of a bundle that somebody can name: the text of a
+ * part of the open-bundle indexes' condition.
  */
 export function isPendingRow(dialect: Dialect, row: string): string {
   return `${row}.type = 'clarification_request'
@@ -44,6 +44,20 @@ export function isActiveBundleRow(dialect: Dialect, row: string, further = 'TRUE
               OR odd.turn_id <> ${row}.turn_id)${dialect.rowByRow})
         AND ${further}
       ELSE FALSE END`;
+}
+
+/**
+ * It is not noted on the row that a newer turn has superseded it (see `note-superseded.tx`): the rest of those indexes'
+ * condition. Whoever reads every session's open questions asks this first, to meet few others; true of many rows that are
+ * superseded all the same, and so no part of the rule above.
+ */
+export function isNotNotedSuperseded(row: string): string {
+  return `${row}.superseded_by IS NULL`;
+}
+
+/** The row belongs to the current turn of `sessionId`, a column or placeholder: met by the index of that turn's. */
+export function isOfCurrentTurn(dialect: Dialect, row: string, sessionId: string): string {
+  return `${row}.task_session_id = ${sessionId} AND ${row}.turn_id = ${currentTurnId(dialect, sessionId)}`;
 }
 
 /**

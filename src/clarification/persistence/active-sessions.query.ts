@@ -2,14 +2,15 @@ import type { Dialect } from '../../persistence/dialect.js';
 import type { SqlExecutor } from '../../persistence/unit-of-work.js';
 import type { WaitingSession } from '../../tasks/clarification.port.js';
 import { isReservation } from '../../tasks/persistence/current-turn.predicate.js';
-import { isActiveBundleRow, isOwedRow, pendingIdOf } from './active-bundle.predicate.js';
+import { isActiveBundleRow, isOfCurrentTurn, isOwedRow, pendingIdOf } from './active-bundle.predicate.js';
 
 /**
  * A question of the session's current turn is open, or its answer is on its way: rows of it, as SQL. `$1` is the session,
  * `$2` a bundle that does not count.
  */
 function openQuestions(dialect: Dialect): string {
-  return `SELECT m.id FROM task_session_messages m WHERE m.task_session_id = $1 AND ${isActiveBundleRow(dialect, 'm')}
+  return `SELECT m.id FROM task_session_messages m
+      WHERE ${isOfCurrentTurn(dialect, 'm', '$1')} AND ${isActiveBundleRow(dialect, 'm')}
     UNION ALL
     SELECT m.id FROM task_session_messages m WHERE m.task_session_id = $1 AND ${isOwedRow(dialect, 'm')}
       AND ${pendingIdOf(dialect, 'm')} <> $2`;
@@ -47,7 +48,7 @@ export async function sessionsWithActiveBundle(
     `SELECT s.id AS session_id, s.task_id, s.is_primary FROM task_sessions s
      WHERE s.task_id IN (${taskIds.map((_, index) => `$${index + 1}`).join(', ')})
        AND EXISTS (SELECT 1 FROM task_session_messages m
-         WHERE m.task_session_id = s.id AND ${isActiveBundleRow(sql.dialect, 'm')}${sql.dialect.rowByRow})`,
+         WHERE ${isOfCurrentTurn(sql.dialect, 'm', 's.id')} AND ${isActiveBundleRow(sql.dialect, 'm')}${sql.dialect.rowByRow})`,
     taskIds,
   );
   return rows;

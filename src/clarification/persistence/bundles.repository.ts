@@ -4,7 +4,13 @@ import type { SqlExecutor, SqlValue } from '../../persistence/unit-of-work.js';
 import { composeMetadata, type BundleChange } from '../domain/bundle-metadata.js';
 import { inD2Order, readBundleRow, type BundleRow, type StoredRow } from '../domain/bundle.js';
 import { isAnswerUnconfirmed } from '../../tasks/persistence/dispatches.repository.js';
-import { isActiveBundleRow, pendingIdOf } from './active-bundle.predicate.js';
+import {
+  isActiveBundleRow,
+  isOfCurrentTurn,
+  isOwedRow,
+  isRowOfBundle,
+  pendingIdOf,
+} from './active-bundle.predicate.js';
 
 /** The columns of a {@link StoredRow} for `row`, an alias of task_session_messages. */
 export function storedRowColumns(dialect: Dialect, row: string): string {
@@ -68,33 +74,37 @@ export async function lockActiveRows(sql: SqlExecutor, sessionId: string, pendin
   const onlyThis = pendingId === undefined ? '' : `AND ${pendingIdOf(sql.dialect, 'm')} = $2`;
   const { rows } = await sql.query<StoredRow>(
     `SELECT ${storedRowColumns(sql.dialect, 'm')} FROM task_session_messages m
-     WHERE m.task_session_id = $1 ${onlyThis} AND ${isActiveBundleRow(sql.dialect, 'm')}
+     WHERE ${isOfCurrentTurn(sql.dialect, 'm', '$1')} ${onlyThis} AND ${isActiveBundleRow(sql.dialect, 'm')}
      ORDER BY m.id${sql.dialect.lockRows}`,
     params,
   );
   return inD2Order(rows.map(readBundleRow));
 }
 
-/** The questions of a turn, each bundle's rows with whether the bundle is active. */
-export async function findBundlesOfTurn(
-  sql: SqlExecutor,
-  turnId: string,
-): Promise<Omit<BundleStanding, 'isDelivered'>[]> {
-  const { rows } = await sql.query<StoredRow & { is_active: number }>(
-    `SELECT ${storedRowColumns(sql.dialect, 'm')}, CASE WHEN ${isActiveBundleRow(sql.dialect, 'm')} THEN 1 ELSE 0 END AS is_active
-     FROM task_session_messages m WHERE m.turn_id = $1 AND m.type = 'clarification_request'
-     ORDER BY m.created_at, m.id`,
-    [turnId],
+/**
+ * The bundles of the session's current turn that are active, or being handed over, each with all its rows. By the
+ * indexes of just those: a turn may have asked any number of questions before.
+ */
+export async function findOpenBundles(sql: SqlExecutor, sessionId: string): Promise<readonly BundleRow[][]> {
+  const { dialect } = sql;
+  const { rows: stored } = await sql.query<StoredRow>(
+    `SELECT ${storedRowColumns(dialect, 'm')}
+     FROM (SELECT ${pendingIdOf(dialect, 'p')} AS pending_id FROM task_session_messages p
+         ${dialect.byIndex('idx_messages_open_bundles_of_turn')}
+         WHERE ${isOfCurrentTurn(dialect, 'p', '$1')} AND ${isActiveBundleRow(dialect, 'p')}
+       UNION SELECT ${pendingIdOf(dialect, 'o')} AS pending_id FROM task_session_messages o
+         ${dialect.byIndex('idx_messages_delivery_intents')}
+         WHERE o.task_session_id = $1 AND ${isOwedRow(dialect, 'o')}) AS open
+     ${dialect.joinRowByRow('task_session_messages', 'm', isRowOfBundle(dialect, 'm', 'open.pending_id'))}
+     WHERE m.type = 'clarification_request'`,
+    [sessionId],
   );
-  const bundles = new Map<string, { rows: BundleRow[]; isActive: boolean }>();
-  for (const stored of rows) {
-    const row = readBundleRow(stored);
-    const bundle = bundles.get(row.pendingId) ?? { rows: [], isActive: false };
-    bundle.rows.push(row);
-    bundle.isActive ||= stored.is_active === 1;
-    bundles.set(row.pendingId, bundle);
+  const bundles = new Map<string, BundleRow[]>();
+  for (const row of stored.map(readBundleRow)) {
+    const rows = bundles.get(row.pendingId);
+    if (rows === undefined) bundles.set(row.pendingId, [row]);
+    else rows.push(row);
   }
-  bundles.delete('');
   return [...bundles.values()];
 }
 

@@ -10,7 +10,7 @@ import { openTurn } from '../../tasks/turns/open-turn.tx.js';
 import { newMetadata } from '../domain/bundle-metadata.js';
 import type { Question } from '../domain/bundle.js';
 import { sameRequest } from '../domain/new-bundle.js';
-import { findBundlesOfTurn } from './bundles.repository.js';
+import { findOpenBundles } from './bundles.repository.js';
 
 export interface NewBundle {
   readonly sessionId: string;
@@ -42,11 +42,9 @@ export async function createBundle(tx: Tx, bundle: NewBundle, now: Instant): Pro
     turnId = opened.turn.id;
     events.push(...opened.events);
   } else {
-    const known = (await findBundlesOfTurn(tx, turnId)).find(
-      ({ rows, isActive }) =>
-        (isActive || rows.some((row) => row.deliveryPending)) && sameRequest(rows, bundle.questions, bundle.context),
-    );
-    if (known?.rows[0] !== undefined) return { pendingId: known.rows[0].pendingId, isNew: false, events };
+    const open = await findOpenBundles(tx, session.id);
+    const known = open.find((rows) => sameRequest(rows, bundle.questions, bundle.context))?.[0];
+    if (known !== undefined) return { pendingId: known.pendingId, isNew: false, events };
   }
   const about = { taskId: session.task_id, sessionId: session.id };
   const ids = await insertQuestions(tx, bundle, { ...about, turnId }, now);

@@ -5,7 +5,13 @@ import type { Dialect } from '../../persistence/dialect.js';
 import type { SqlExecutor, SqlValue } from '../../persistence/unit-of-work.js';
 import { isVisibleTask } from '../../tasks/persistence/visible-tasks.predicate.js';
 import { inD2Order, readBundleRow, type BundleRow, type StoredRow } from '../domain/bundle.js';
-import { isActiveBundleRow, isPendingRow, isRowOfBundle, pendingIdOf } from './active-bundle.predicate.js';
+import {
+  isActiveBundleRow,
+  isNotNotedSuperseded,
+  isPendingRow,
+  isRowOfBundle,
+  pendingIdOf,
+} from './active-bundle.predicate.js';
 import { storedRowColumns } from './bundles.repository.js';
 
 export interface ActiveBundleFilter {
@@ -23,13 +29,13 @@ export interface ListedBundle extends PagePosition {
 /** A question that was written without `bundle_created_at`. The text of an index's condition. */
 export function isUnkeyedRow(dialect: Dialect, row: string): string {
   return `${row}.type = 'clarification_request' AND ${row}.bundle_created_at IS NULL
-    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}`;
+    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')} AND ${isNotNotedSuperseded(row)}`;
 }
 
 /** A question whose time was changed since its `bundle_created_at` was written. The text of an index's condition. */
 export function isMovedRow(dialect: Dialect, row: string): string {
   return `${row}.type = 'clarification_request' AND ${row}.bundle_created_at <> ${row}.created_at
-    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')}`;
+    AND ${dialect.metadataIsId(`${row}.metadata`, 'pending_id')} AND ${isNotNotedSuperseded(row)}`;
 }
 
 /** M5 for one row; NULL when neither it nor its session names a task. */
@@ -50,8 +56,11 @@ function taskOf(row: string): string {
  *             earlier than the first pending row it is the earliest of all.
  *   computed  a row whose time was changed: there are few, and their bundles are placed by D1 itself.
  *
- * The two walks go by an index in the page's order and end with the page. The column speeds them up and decides
+ * The two walks go by an index in the page's order and end with the page. That column speeds them up and decides
  * nothing: whatever it holds, no bundle is left out or met twice.
+ *
+ * Rows of which it is noted that a newer turn superseded them stand for nothing and are not met: there may be any number
+ * of them before the page. The note decides nothing else; a row without it is asked whether it is active like any other.
  */
 export async function listActiveBundles(
   sql: SqlExecutor,
@@ -106,14 +115,16 @@ export async function listActiveBundles(
        WHERE ${ofBundle('a', row)} AND ${isActiveBundleRow(dialect, 'a')}${dialect.rowByRow})
      THEN ${further} ELSE FALSE END`;
   const earlierStands = (row: string): string =>
-    `((b.created_at, b.id) < (${row}.created_at, ${row}.id) AND (b.bundle_created_at IS NULL OR (${isPendingRow(dialect, 'b')})))
+    `((b.created_at, b.id) < (${row}.created_at, ${row}.id) AND ${isNotNotedSuperseded('b')}
+        AND (b.bundle_created_at IS NULL OR (${isPendingRow(dialect, 'b')})))
       OR (${isMovedRow(dialect, 'b')})`;
 
   const keyed = places(
     'm',
     'm.bundle_created_at',
     earlierStands('m'),
-    (further) => `m.bundle_created_at = m.created_at AND ${isActiveBundleRow(dialect, 'm', further)}`,
+    (further) => `m.bundle_created_at = m.created_at AND ${isNotNotedSuperseded('m')}
+      AND ${isActiveBundleRow(dialect, 'm', further)}`,
   );
   const unkeyed = places(
     'n',

@@ -12,7 +12,7 @@ export async function insertNextTurn(
   session: SessionRow,
   next: { readonly id: string; readonly mailbox: TurnRow['mailbox']; readonly metadata: string },
   now: Instant,
-): Promise<{ readonly turn: TurnRow; readonly isFirst: boolean }> {
+): Promise<{ readonly turn: TurnRow; readonly follows: string | undefined }> {
   const newest = await findNewestTurn(tx, session.id);
   const turn: TurnRow = {
     id: next.id,
@@ -25,5 +25,5 @@ export async function insertNextTurn(
     updated_at: now,
   };
   await insertTurn(tx, turn, next.metadata);
-  return { turn, isFirst: newest === undefined };
+  return { turn, follows: newest?.id };
 }

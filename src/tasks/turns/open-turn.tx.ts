@@ -34,25 +34,27 @@ export interface TurnOpening {
 
 export interface OpenedTurn {
   readonly turn: TurnRow;
+  /** The id of the turn before it. */
+  readonly follows?: string;
   readonly message?: MessageRow;
   readonly events: readonly DomainEvent[];
 }
 
 /**
  * Opens a session's next turn: completes what was running, makes the session `running` and thereby supersedes every
- * pending question of older turns, of which nothing is rewritten. The caller holds the session's lock and has seen
+ * pending question of older turns, which follows from the turns alone. The caller holds the session's lock and has seen
  * that it is not terminal. One transaction: killed anywhere, either all of it happened or nothing.
  */
 export async function openTurn(tx: Tx, session: SessionRow, opening: TurnOpening): Promise<OpenedTurn> {
   const { now } = opening;
   const metadata = opening.answered === undefined ? {} : { [RESUMED_FROM]: opening.answered.pendingId };
-  const { turn, isFirst } = await insertNextTurn(
+  const { turn, follows } = await insertNextTurn(
     tx,
     session,
     { id: newRowId(), mailbox: opening.forMailbox ? 'waiting' : '', metadata: JSON.stringify(metadata) },
     now,
   );
-  const completed = isFirst ? [] : await completeRunningTurns(tx, session.id, now, turn.id);
+  const completed = follows === undefined ? [] : await completeRunningTurns(tx, session.id, now, turn.id);
   const message = opening.prompt && messageOf(opening.prompt, turn, null, now);
   if (message !== undefined) await insertMessage(tx, message);
   const prompt = message?.content ?? opening.releasedPrompt;
@@ -70,7 +72,7 @@ export async function openTurn(tx: Tx, session: SessionRow, opening: TurnOpening
     await setSessionState(tx, session.id, 'running', null, now);
     events.push({ type: 'session.state_changed', ...about, state: 'running' });
   }
-  return { turn, events, ...(message && { message }) };
+  return { turn, events, ...(message && { message }), ...(follows !== undefined && { follows }) };
 }
 
 /** The row of a prompt that belongs to `turn`, or waits behind it when `queuedAt` says since when. */

@@ -46,11 +46,14 @@ export class Turns {
         refuseEnded(session);
         if (await hasReservation(tx, sessionId)) return undefined;
         const prompt = input.prompt;
-        return openTurn(tx, session, {
+        const next = await openTurn(tx, session, {
           now: this.clock.now(),
           forMailbox: prompt !== undefined && caller.kind !== 'agent',
           ...(prompt !== undefined && { prompt: { content: prompt, ...authorOf(caller, 'user') } }),
         });
+        // Only here: every other turn waits until no question is open.
+        if (next.follows !== undefined) await this.clarifications.port.noteSuperseded(tx, next.follows, next.turn.id);
+        return next;
       }),
     );
     this.events.publish(opened.events);

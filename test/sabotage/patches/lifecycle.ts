@@ -20,9 +20,9 @@ export const LIFECYCLE: readonly Patch[] = [
   {
     rule: 'CREATE-DEDUP',
     says: 'What is being handed over is not found again, and asked a second time.',
-    file: 'src/clarification/persistence/create-bundle.tx.ts',
-    find: '(isActive || rows.some((row) => row.deliveryPending)) &&',
-    replace: 'isActive &&',
+    file: 'src/clarification/persistence/bundles.repository.ts',
+    find: "WHERE o.task_session_id = $1 AND ${isOwedRow(dialect, 'o')}",
+    replace: "WHERE o.task_session_id = $1 AND 1 = 0 AND ${isOwedRow(dialect, 'o')}",
     spec: sessions,
   },
   {
@@ -120,7 +120,7 @@ export const LIFECYCLE: readonly Patch[] = [
     rule: 'OPEN-TURN',
     says: 'A new turn leaves the one before it running.',
     file: openTurn,
-    find: 'isFirst ? [] : await completeRunningTurns(tx, session.id, now, turn.id);',
+    find: 'follows === undefined ? [] : await completeRunningTurns(tx, session.id, now, turn.id);',
     replace: '[] as string[];',
     spec: sessions,
   },

@@ -7,6 +7,8 @@ const predicate = 'src/clarification/persistence/active-bundle.predicate.ts';
 const visible = 'src/tasks/persistence/visible-tasks.predicate.ts';
 const anyWorld = 'test/listing/any-world.spec.ts';
 const activeness = 'test/listing/activeness.spec.ts';
+const notes = 'test/listing/superseded-notes.spec.ts';
+const noting = 'src/clarification/persistence/note-superseded.tx.ts';
 
 /** Which bundles are active, and the pages of them that a caller sees. */
 export const LISTING: readonly Patch[] = [
@@ -33,7 +35,7 @@ export const LISTING: readonly Patch[] = [
     rule: 'D4',
     says: 'The workflow guard looks at the status alone.',
     file: 'src/clarification/persistence/active-sessions.query.ts',
-    find: "WHERE m.task_session_id = s.id AND ${isActiveBundleRow(sql.dialect, 'm')}${sql.dialect.rowByRow})`,",
+    find: "WHERE ${isOfCurrentTurn(sql.dialect, 'm', 's.id')} AND ${isActiveBundleRow(sql.dialect, 'm')}${sql.dialect.rowByRow})`,",
     replace: "WHERE m.task_session_id = s.id AND ${sql.dialect.metadataText('m.metadata', 'status')} = 'pending')`,",
     spec: activeness,
     title: 'the workflow guard',
@@ -54,6 +56,62 @@ export const LISTING: readonly Patch[] = [
     find: '(SELECT MIN(d.created_at)',
     replace: '(SELECT MAX(d.created_at)',
     spec: 'test/listing/mixed-bundles.spec.ts',
+  },
+  {
+    rule: 'D4',
+    says: 'A row with a note that it is superseded is not active, whatever the turns say.',
+    file: predicate,
+    find: `return \`\${isPendingRow(dialect, row)}
+    AND CASE WHEN`,
+    replace: `return \`\${isPendingRow(dialect, row)} AND \${isNotNotedSuperseded(row)}
+    AND CASE WHEN`,
+    spec: notes,
+    title: 'a note decides nothing',
+  },
+  {
+    rule: 'D4',
+    says: 'A turn that is only reserved supersedes what is open in the one before it.',
+    file: noting,
+    find: "AND NOT ${isReservation(dialect, 'st')}",
+    replace: '',
+    spec: notes,
+    title: 'of a reserved turn',
+  },
+  {
+    rule: 'L1',
+    says: 'What a turn has superseded bears the note of it when the turn has gone, too.',
+    file: 'migrations/1764547500000-AddSupersededBy.ts',
+    find: `TEXT
+    REFERENCES task_session_turns (id) ON DELETE SET NULL`,
+    replace: 'TEXT',
+    spec: notes,
+    title: 'newer turn goes',
+  },
+  {
+    rule: 'L12',
+    says: 'A bundle is met through its first pending row, though a note has that skipped.',
+    file: query,
+    find: "AND ${isNotNotedSuperseded('b')}",
+    replace: '',
+    spec: notes,
+  },
+  {
+    rule: 'PLAN',
+    says: 'Opening a turn leaves what it supersedes among what may be open.',
+    file: 'src/tasks/turns/turns.service.ts',
+    find: 'if (next.follows !== undefined) await',
+    replace: 'if (next.follows === next.turn.id) await',
+    spec: notes,
+    title: 'opening a turn notes',
+  },
+  {
+    rule: 'PLAN',
+    says: 'A start notes nothing.',
+    file: 'src/clarification/delivery/recovery.ts',
+    find: 'if (!(await hasUnnotedRows(this.sql()))) return;',
+    replace: 'if (await hasUnnotedRows(this.sql())) return;',
+    spec: notes,
+    title: 'at the next start',
   },
   {
     rule: 'D5',
