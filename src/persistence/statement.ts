@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { isStorableText } from '../common/text.js';
 import type { SqlValue } from './unit-of-work.js';
 
@@ -13,6 +14,8 @@ export class InvalidStatementError extends Error {
 export interface Statement {
   /** As written, with `$1 … $n`. */
   readonly postgresText: string;
+  /** Under which a PostgreSQL connection keeps it prepared; undefined for texts beyond a bound, sent whole each time. */
+  readonly postgresName: string | undefined;
   /** With `?1 … ?n`: the driver binds `$n` by order of appearance, silently wrong. */
   readonly sqliteText: string;
   /** False for an INSERT, UPDATE or DELETE without RETURNING: it answers with a count alone. */
@@ -28,6 +31,17 @@ const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE']);
 // Texts are constants of ours; the bound only guards against lists of ever new lengths.
 const CACHE_LIMIT = 1000;
 const cache = new Map<string, Statement>();
+
+// Connections never forget a prepared statement, so there is a bound; it is several times the texts that we have.
+const NAME_LIMIT = 500;
+const names = new Set<string>();
+
+function nameOf(sql: string): string | undefined {
+  // Of the text alone, so that no name can ever stand for another text.
+  const name = `clarion_${createHash('sha256').update(sql).digest('hex').slice(0, 24)}`;
+  if (names.size < NAME_LIMIT) names.add(name);
+  return names.has(name) ? name : undefined;
+}
 
 /** @throws InvalidStatementError */
 export function statementOf(sql: string): Statement {
@@ -63,7 +77,13 @@ function read(sql: string): Statement {
   if (first === 'WITH' && changes && !returning) {
     throw new InvalidStatementError('a WITH that changes rows needs RETURNING, or its count is lost on SQLite');
   }
-  return { postgresText: sql, sqliteText, returnsRows: returning || !CHANGES.has(first), parameterCount };
+  return {
+    postgresText: sql,
+    postgresName: nameOf(sql),
+    sqliteText,
+    returnsRows: returning || !CHANGES.has(first),
+    parameterCount,
+  };
 }
 
 const INT32_LIMIT = 2 ** 31;

@@ -110,22 +110,28 @@ describeEngine('sqlite', 'the outcome of a COMMIT (R4a)', (engine) => {
         return new DatabaseError(code, code, code === 'SQLITE_BUSY' ? 'rolled-back' : 'unavailable', 'other');
       }
     }
-    return { unitOfWork: new SqliteUnitOfWork(new Failing(dataSource)), dataSource, commands };
+    const connection = new Failing(dataSource);
+    const unitOfWork = new SqliteUnitOfWork(connection);
+    const close = async () => {
+      await unitOfWork.close();
+      await connection.close();
+      await dataSource.destroy();
+    };
+    return { unitOfWork, commands, close };
   }
 
   it('is unknown after a failed write to the disk, and the transaction is ended', async () => {
-    const { unitOfWork, dataSource, commands } = await failing('SQLITE_IOERR');
+    const { unitOfWork, commands, close } = await failing('SQLITE_IOERR');
     await expect(unitOfWork.run('test', soon(), (tx) => insert(tx, 'a'))).rejects.toThrow(CommitOutcomeUnknownError);
     expect(commands).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK']);
     await unitOfWork.run('test', soon(), (tx) => insert(tx, 'b'));
-    await unitOfWork.close();
-    await dataSource.destroy();
+    await close();
   });
 
   it('is known when the disk is full', async () => {
-    const { unitOfWork, dataSource, commands } = await failing('SQLITE_FULL');
+    const { unitOfWork, commands, close } = await failing('SQLITE_FULL');
     await expect(unitOfWork.run('test', soon(), (tx) => insert(tx, 'a'))).rejects.toThrow(TemporarilyUnavailableError);
     expect(commands).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK']);
-    await dataSource.destroy();
+    await close();
   });
 });

@@ -1,4 +1,4 @@
-import type { Client } from 'pg';
+import type { Client, Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { MIGRATIONS } from '../../../migrations/index.js';
 import { SILENT_LOGGER } from '../silent-logger.js';
@@ -49,4 +49,9 @@ async function open(settings: PoolSettings, onConnect: string): Promise<DataSour
     },
   });
   return dataSource.initialize();
+}
+
+/** The driver's own pool, whose connections keep statements prepared; TypeORM has made it and closes it. */
+export function rawPool(dataSource: DataSource): Pool {
+  return (dataSource.driver as unknown as { master: Pool }).master;
 }

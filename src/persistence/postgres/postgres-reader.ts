@@ -1,4 +1,4 @@
-import type { DataSource } from 'typeorm';
+import type { Pool } from 'pg';
 import type { Deadline } from '../../common/deadline.js';
 import { UNWATCHED, type WaitBegins } from '../database-waits.js';
 import { RolledBackError } from '../db-error.js';
@@ -17,7 +17,7 @@ export class PostgresReader extends Reader {
   private readonly inFlight = new InFlight();
 
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly pool: Pool,
     private readonly waitBegins: WaitBegins = UNWATCHED,
   ) {
     super();
@@ -33,11 +33,11 @@ export class PostgresReader extends Reader {
     return this.inFlight.track(deadline, async () => {
       for (;;) {
         deadline.throwIfOver();
-        const session = await PostgresSession.borrow(this.dataSource, deadline, this.waitBegins);
+        const session = await PostgresSession.borrow(this.pool, deadline, this.waitBegins);
         try {
           deadline.throwIfOver();
           const result = await session.execute(statement, params, deadline);
-          await session.return();
+          session.return();
           return result as SqlResult<Row>;
         } catch (error) {
           this.inFlight.add(session.returnWhenIdle());

@@ -1,8 +1,7 @@
-import type { Client } from 'pg';
-import type { DataSource, QueryRunner } from 'typeorm';
+import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
 import { Deadline } from '../../common/deadline.js';
 import type { WaitBegins } from '../database-waits.js';
-import { databaseErrorOf, type DatabaseError } from '../db-error.js';
+import { databaseErrorOf, RolledBackError, type DatabaseError } from '../db-error.js';
 import { succeedsWithin } from '../succeeds-within.js';
 import type { Statement } from '../statement.js';
 import type { SqlResult, SqlRow, SqlValue } from '../unit-of-work.js';
@@ -19,36 +18,41 @@ const REPEAT_CANCEL_MS = 20;
 export class PostgresSession {
   private running: Promise<unknown> = Promise.resolve();
   private cancelling: Promise<void> = Promise.resolve();
+  private isBroken = false;
+  private readonly onError = (): void => {
+    this.isBroken = true;
+  };
 
-  private constructor(
-    private readonly runner: QueryRunner,
-    private readonly client: Client,
-  ) {}
+  private constructor(private readonly client: PoolClient) {
+    // The pool listens only while nobody has it; a connection that breaks between two statements would end the process.
+    client.on('error', this.onError);
+  }
 
   /** @throws TemporarilyUnavailableError when none is free, or can be made, in time */
-  static async borrow(dataSource: DataSource, deadline: Deadline, waitBegins: WaitBegins): Promise<PostgresSession> {
+  static async borrow(pool: Pool, deadline: Deadline, waitBegins: WaitBegins): Promise<PostgresSession> {
     const waitEnds = waitBegins();
-    const runner = dataSource.createQueryRunner();
-    const connecting = runner.connect() as Promise<Client>;
+    const connecting = pool.connect();
     const lent = await inTime(deadline, connecting, () => {
       // The pool cannot be told to forget the wait, so a connection that comes too late goes straight back.
       void connecting.then(
-        () => runner.release(),
+        (client) => client.release(),
         () => undefined,
       );
     }).finally(waitEnds);
-    return new PostgresSession(runner, lent);
+    return new PostgresSession(lent);
   }
 
   /** @throws TemporarilyUnavailableError at the deadline or when the server is out of reach, else DatabaseError */
   async execute(statement: Statement, values: readonly SqlValue[], deadline: Deadline): Promise<SqlResult<SqlRow>> {
-    const result = await this.send(statement.postgresText, values, deadline);
-    return { rows: (result.records as SqlRow[] | undefined) ?? [], affected: result.affected ?? 0 };
+    const { postgresName: name, postgresText: text } = statement;
+    const query = { ...(name === undefined ? {} : { name }), text, values: values as SqlValue[] };
+    const { rows, rowCount } = await this.send<SqlRow>(query, deadline);
+    return { rows, affected: rowCount ?? 0 };
   }
 
   /** Several statements of ours in one round trip, without values. */
   async command(sql: string, deadline: Deadline): Promise<void> {
-    await this.send(sql, undefined, deadline);
+    await this.send({ text: sql }, deadline);
   }
 
   /**
@@ -57,9 +61,9 @@ export class PostgresSession {
    * @returns `refused` when it did certainly not commit, `lost` when it was sent and no reply came
    */
   async commit(): Promise<'committed' | { refused: DatabaseError } | { lost: DatabaseError }> {
-    if (this.runner.isReleased) return { refused: databaseErrorOf('postgres', new Error('Connection terminated')) };
+    if (this.isBroken) return { refused: databaseErrorOf('postgres', new Error('Connection terminated')) };
     try {
-      // Past TypeORM, which hides the command's tag: COMMIT of a failed transaction is answered by ROLLBACK, no error.
+      // COMMIT of a failed transaction is answered by ROLLBACK, no error.
       const { command } = await this.client.query('COMMIT');
       return command === 'COMMIT'
         ? 'committed'
@@ -76,28 +80,39 @@ export class PostgresSession {
       await Promise.all([this.running, this.cancelling]);
       await this.client.query('ROLLBACK');
     });
-    await (clean ? this.return() : this.discard());
+    if (clean) this.return();
+    else this.discard();
   }
 
   /** Gives the connection back as it is: its transaction has ended, or it never had one. */
-  async return(): Promise<void> {
-    await this.runner.release();
+  return(): void {
+    this.release(this.isBroken);
   }
 
   /** Gives it back once a statement that was cancelled has come to its end. */
   async returnWhenIdle(): Promise<void> {
     const idle = await succeedsWithin(CLEAN_UP_MS, () => Promise.all([this.running, this.cancelling]));
-    await (idle ? this.return() : this.discard());
+    if (idle) this.return();
+    else this.discard();
   }
 
   /** Closes the connection; the pool makes another when it needs one. */
-  private async discard(): Promise<void> {
-    void this.client.end().catch(() => undefined);
-    await this.runner.release();
+  private discard(): void {
+    this.release(true);
   }
 
-  private async send(sql: string, values: readonly SqlValue[] | undefined, deadline: Deadline) {
-    const sent = this.runner.query(sql, values as unknown[] | undefined, true);
+  private release(isToBeClosed: boolean): void {
+    this.client.off('error', this.onError);
+    this.client.release(isToBeClosed);
+  }
+
+  private async send<Row extends SqlRow>(query: QueryConfig, deadline: Deadline): Promise<QueryResult<Row>> {
+    const sent = this.client.query<Row>(query).catch((thrown: unknown) => {
+      if (!isStale(thrown)) throw thrown;
+      // Only this connection believes in the statement; on another one the work may run again.
+      this.isBroken = true;
+      throw new RolledBackError(databaseErrorOf('postgres', thrown));
+    });
     this.running = sent.catch(() => undefined);
     return inTime(deadline, sent, () => {
       this.cancelling = this.stop(this.running);
@@ -128,6 +143,12 @@ async function inTime<T>(deadline: Deadline, result: Promise<T>, onExpiry: () =>
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The server has dropped the prepared statement, or a column it gives has got another type. */
+function isStale(thrown: unknown): boolean {
+  const { code, routine } = thrown as { code?: unknown; routine?: unknown };
+  return code === '26000' || (code === '0A000' && routine === 'RevalidateCachedQuery');
 }
 
 function refuse(deadline: Deadline, thrown: unknown): never {

@@ -1,4 +1,4 @@
-import type { DataSource } from 'typeorm';
+import type { Pool } from 'pg';
 import type { Deadline } from '../../common/deadline.js';
 import { UNWATCHED, type WaitBegins } from '../database-waits.js';
 import { RolledBackError } from '../db-error.js';
@@ -18,7 +18,7 @@ export class PostgresUnitOfWork extends UnitOfWork {
   private readonly inFlight = new InFlight();
 
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly pool: Pool,
     private readonly waitBegins: WaitBegins = UNWATCHED,
   ) {
     super();
@@ -44,7 +44,7 @@ export class PostgresUnitOfWork extends UnitOfWork {
 
   private async once<T>(deadline: Deadline, work: (tx: Tx) => Promise<T>): Promise<T> {
     deadline.throwIfOver();
-    const session = await PostgresSession.borrow(this.dataSource, deadline, this.waitBegins);
+    const session = await PostgresSession.borrow(this.pool, deadline, this.waitBegins);
     try {
       deadline.throwIfOver();
       await session.command(begin(deadline.remainingMs), deadline);
@@ -54,7 +54,7 @@ export class PostgresUnitOfWork extends UnitOfWork {
       const value = await tx.perform(work);
       deadline.throwIfOver();
       await commit(session, deadline);
-      await session.return();
+      session.return();
       return value;
     } catch (error) {
       // The caller hears at the deadline, while the server may take longer to let go.

@@ -1,9 +1,10 @@
 import type { Database } from 'sqlite3';
-import type { DataSource, QueryRunner } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import type { Deadline } from '../../common/deadline.js';
 import { databaseErrorOf, type DatabaseError } from '../db-error.js';
 import type { Statement } from '../statement.js';
 import type { SqlResult, SqlRow, SqlValue } from '../unit-of-work.js';
+import { PreparedStatements } from './prepared-statements.js';
 import { rawDatabase } from './sqlite-data-sources.js';
 
 // An interrupt that finds the statement still queued for a thread does nothing, so it is repeated until it ends.
@@ -11,15 +12,16 @@ const REPEAT_INTERRUPT_MS = 10;
 
 /**
  * One connection, of which the caller makes sure that a single statement runs at a time: only so does an interrupt
- * hit the statement that it is meant for.
+ * hit the statement that it is meant for. TypeORM has opened it and closes it; statements go past its query runner,
+ * which compiles each one anew.
  */
 export class SqliteConnection {
-  private readonly runner: QueryRunner;
   private readonly raw: Database;
+  private readonly statements: PreparedStatements;
 
   constructor(dataSource: DataSource) {
-    this.runner = dataSource.createQueryRunner();
     this.raw = rawDatabase(dataSource);
+    this.statements = new PreparedStatements(this.raw);
   }
 
   /**
@@ -34,7 +36,8 @@ export class SqliteConnection {
     };
     let timer = setTimeout(interrupt, deadline.remainingMs);
     try {
-      return await this.send(statement, values);
+      const result = await this.statements.run(statement.sqliteText, values, statement.returnsRows);
+      return result as SqlResult<SqlRow>;
     } catch (thrown) {
       const error = databaseErrorOf('sqlite', thrown);
       throw error.kind === 'unavailable' ? deadline.expiry(error) : error;
@@ -43,24 +46,18 @@ export class SqliteConnection {
     }
   }
 
-  /** BEGIN, COMMIT, ROLLBACK or a PRAGMA of ours: never interrupted. The failure is returned, not thrown. */
+  /** BEGIN, COMMIT, ROLLBACK and the like: never interrupted. The failure is returned, not thrown. */
   async command(sql: string): Promise<DatabaseError | undefined> {
     try {
-      await this.runner.query(sql);
+      await this.statements.run(sql, [], false);
       return undefined;
     } catch (thrown) {
       return databaseErrorOf('sqlite', thrown);
     }
   }
 
-  private async send(statement: Statement, values: readonly SqlValue[]): Promise<SqlResult<SqlRow>> {
-    // TypeORM chooses by the first word between a call that gives rows and one that gives a count. A leading space
-    // keeps RETURNING's rows; the exact "INSERT " and its like give the count.
-    const text = statement.returnsRows
-      ? ` ${statement.sqliteText}`
-      : statement.sqliteText.replace(/^(\w+)\s+/, (_, verb: string) => `${verb.toUpperCase()} `);
-    const result = await this.runner.query(text, [...values], true);
-    const rows = statement.returnsRows ? (result.records as SqlRow[]) : [];
-    return { rows, affected: statement.returnsRows ? rows.length : (result.affected ?? 0) };
+  /** To be called before the data source is destroyed, once nothing runs. */
+  async close(): Promise<void> {
+    await this.statements.close();
   }
 }

@@ -4,7 +4,7 @@ import type { DatabaseUrl } from '../database-url.js';
 import { databaseErrorOf } from '../db-error.js';
 import type { InstanceLock } from '../instance-lock.js';
 import { SILENT_LOGGER } from '../silent-logger.js';
-import { ensureDataFile, setBusyTimeout } from './sqlite-data-sources.js';
+import { ensureDataFile, setBusyTimeout, SQLITE_DRIVER } from './sqlite-data-sources.js';
 
 // A server that is just ending is waited for, so that a restart need not be timed.
 const WAIT_MS = 500;
@@ -19,6 +19,7 @@ export async function lockSqlite(url: DatabaseUrl & { engine: 'sqlite' }): Promi
     const file = await ensureDataFile(`${await ensureDataFile(url.file)}.lock`);
     dataSource = await new DataSource({
       type: 'sqlite',
+      driver: SQLITE_DRIVER,
       database: file,
       entities: [],
       logger: SILENT_LOGGER,

@@ -8,18 +8,18 @@ import { Reader, type SqlResult, type SqlRow, type SqlValue } from '../unit-of-w
 import type { DataFile } from './data-file.js';
 import type { SqliteConnection } from './sqlite-connection.js';
 
-/** Reads on a connection of its own, so that it sees only what has been committed; opened read-only. */
+/** Reads on connections of their own, so that they see only what has been committed; opened read-only. */
 export class SqliteReader extends Reader {
   readonly dialect = dialectOf('sqlite');
-  private readonly queue: DeadlineQueue;
+  private readonly queue: DeadlineQueue<SqliteConnection>;
 
   constructor(
-    private readonly connection: SqliteConnection,
+    connections: readonly SqliteConnection[],
     private readonly file: DataFile,
     waitBegins?: WaitBegins,
   ) {
     super();
-    this.queue = new DeadlineQueue(waitBegins);
+    this.queue = new DeadlineQueue(connections, waitBegins);
   }
 
   async query<Row = SqlRow>(
@@ -29,10 +29,10 @@ export class SqliteReader extends Reader {
   ): Promise<SqlResult<Row>> {
     const statement = statementOf(sql);
     checkValues(statement, params);
-    const result = await this.queue.run(deadline, async () => {
+    const result = await this.queue.run(deadline, async (connection) => {
       for (;;) {
         try {
-          return await this.connection.execute(statement, params, deadline);
+          return await connection.execute(statement, params, deadline);
         } catch (error) {
           // A reader of a WAL file is refused only while another process recovers or truncates the log.
           if (!(error instanceof RolledBackError)) throw error;
