@@ -20,11 +20,16 @@ export function openPostgresWriter(settings: PoolSettings): Promise<DataSource> 
   return open(settings, SESSION);
 }
 
-/** The pool for single reads; the server refuses to write on it and ends every statement after `boundMs`. */
+/**
+ * The pool for single reads; the server refuses to write on it and ends every statement after `boundMs`. It plans each
+ * list for the values that it is asked with: one plan for all would read whole tables for some. Transactions look up by
+ * key, for which one plan is the best.
+ */
 export function openPostgresReader(settings: PoolSettings): Promise<DataSource> {
   return open(
     settings,
-    `${SESSION}; SET default_transaction_read_only = on; ` + `SET statement_timeout = ${settings.boundMs}`,
+    `${SESSION}; SET default_transaction_read_only = on; SET plan_cache_mode = force_custom_plan; ` +
+      `SET statement_timeout = ${settings.boundMs}`,
   );
 }
 

@@ -8,12 +8,17 @@ import { WaitingLine } from '../waiting-line.js';
 import { GroupMember } from './group-member.js';
 import type { SqliteConnection } from './sqlite-connection.js';
 
-/** What one COMMIT carries at most. */
-const LARGEST_GROUP = 16;
-/** Who waits later than this after BEGIN comes with the next group. */
-const JOIN_MS = 100;
-/** Longest that those who join may keep the ones before them from their COMMIT; then whoever is not done runs alone. */
-const GROUP_LIMIT_MS = 300;
+export interface GroupLimits {
+  /** How many works one COMMIT carries at most. */
+  readonly size: number;
+  /** Who waits longer than this after the leader's part comes with the next group. */
+  readonly joinMs: number;
+  /** Longest that those who join may keep the ones before them from their COMMIT; then whoever is not done runs alone. */
+  readonly limitMs: number;
+}
+
+/** A work takes a few milliseconds, so that neither time is met but by what is wrong or on a machine that is drowning. */
+export const GROUP_LIMITS: GroupLimits = { size: 16, joinMs: 100, limitMs: 300 };
 
 /**
  * Every write of this process on one connection, one work after the other: SQLite has one writer anyway. Another process
@@ -39,6 +44,7 @@ export class SqliteUnitOfWork extends UnitOfWork {
   constructor(
     private readonly connection: SqliteConnection,
     waitBegins?: WaitBegins,
+    private readonly limits: GroupLimits = GROUP_LIMITS,
   ) {
     super();
     this.waiting = new WaitingLine(waitBegins);
@@ -100,9 +106,12 @@ export class SqliteUnitOfWork extends UnitOfWork {
   private async gather(leader: GroupMember): Promise<Group> {
     const together = [leader];
     const alone: GroupMember[] = [];
-    const joinUntil = Deadline.after(JOIN_MS);
-    const limit = Deadline.after(GROUP_LIMIT_MS);
-    while (together.length < LARGEST_GROUP && !joinUntil.isOver && together.every(hasTimeToRunAgain)) {
+    const { size, joinMs, limitMs } = this.limits;
+    const joining = Deadline.after(joinMs);
+    const limit = Deadline.after(limitMs);
+    // Whoever joins may cost the others a second run: nobody joins who could make one of them late.
+    const hasTimeToRunAgain = ({ deadline }: GroupMember): boolean => deadline.remainingMs >= 2 * limitMs;
+    while (together.length < size && !joining.isOver && together.every(hasTimeToRunAgain)) {
       const next = this.waiting.take();
       if (next === undefined) break;
       const fate = await this.join(next, limit);
@@ -195,11 +204,6 @@ interface Group {
 interface Aside {
   readonly runsAgain: boolean;
   readonly isIntact: boolean;
-}
-
-/** Whoever joins may hold the others up, and cost them a second run: nobody joins who could make one of them late. */
-function hasTimeToRunAgain(member: GroupMember): boolean {
-  return member.deadline.remainingMs >= 2 * GROUP_LIMIT_MS;
 }
 
 /** The database undid it, or it was stopped by the group's limit and not by its own deadline. */
