@@ -219,6 +219,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   PLAN: 'Look-ups by pending id use the index on both databases and never scan the table.',
   BUDGET: 'Before the claim everything takes at most its budget, then 503 with nothing changed and nothing leaked.',
   'BUDGET-COMMIT': 'A commit that has been sent is awaited, whatever the budget says.',
+  'GROUP-COMMIT':
+    'Works that share a COMMIT are told of their outcome after it, and none changes the outcome of another.',
   'CALLER-GONE': 'For a caller that left before the claim no claim is made; leaving after it changes nothing.',
   HEALTH: 'Readiness is true only while requests are admitted and the database is within reach.',
   'DATABASE-AWAY': 'A dropped database connection is a 503, never half a bundle, and everything works again by itself.',
