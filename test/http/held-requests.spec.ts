@@ -36,7 +36,7 @@ describeEngine('sqlite', 'HELD-LIMIT: waits and streams', (engine) => {
   }
 
   it('of one caller are bounded over all its ways, and what has ended makes room again', async () => {
-    await withApp({ MAX_HELD_PER_CALLER: '2', ...OPEN }, async (app) => {
+    await withApp({ MAX_HELD_PER_CALLER: '2', ASK_HOLD_MS: '200', ...OPEN }, async (app) => {
       const owner = new RestCaller(app.url, (await app.createUser()).token);
       const estate = await makeEstate(owner);
       const ways = holds(app, estate);
