@@ -24,9 +24,13 @@ process.on('message', (message: ToLoad) => {
   else void run(message.load);
 });
 
+// It does not outlive whoever started it.
+process.on('disconnect', () => process.exit(1));
+
 async function run({ crowd, url, users, sizes }: Load): Promise<void> {
-  const outcome = await CROWDS[crowd]({
-    world: new World(url, users),
+  const world = new World(url, users);
+  const { did, faults, figures } = await CROWDS[crowd]({
+    world,
     sizes,
     memory: () =>
       new Promise((told) => {
@@ -34,6 +38,8 @@ async function run({ crowd, url, users, sizes }: Load): Promise<void> {
         say({ kind: 'memory' });
       }),
   });
+  const refused = { name: 'refused for now and sent again', value: world.refusedForNow, unit: '', target: 0 } as const;
+  const outcome: CrowdOutcome = { did, faults, figures: [...figures, refused] };
   process.send?.({ kind: 'outcome', outcome } satisfies FromLoad, () => process.exit(0));
 }
 

@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { CrowdOutcome } from './crowd.js';
+import { keep } from '../lib/children.js';
 import type { FromLoad, Load, ToLoad } from './load-process.js';
 import type { ProbedServer } from './probed-server.js';
 
@@ -11,10 +12,12 @@ const AT_MOST_MS = 10 * 60_000;
 
 /** Lets a crowd loose on the server. @throws when it comes to no end */
 export function runLoad(load: Load, server: ProbedServer): Promise<CrowdOutcome> {
-  const child = fork(join(import.meta.dirname, 'load-process.ts'), {
-    execArgv: ['--import', RUN_TYPESCRIPT],
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
+  const child = keep(
+    fork(join(import.meta.dirname, 'load-process.ts'), {
+      execArgv: ['--import', RUN_TYPESCRIPT],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    }),
+  );
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => (stderr = (stderr + chunk.toString()).slice(-4_000)));
   return new Promise<CrowdOutcome>((resolve, reject) => {

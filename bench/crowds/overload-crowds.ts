@@ -7,6 +7,7 @@ import { inParallel, type Asked, type Session, type World } from './world.js';
 
 /** A caller that is refused comes back sooner than it was told to: that is the point of it. */
 const IMPATIENCE_MS = 100;
+const ONCE = { again: false } as const;
 const SHORT_WAIT_SECONDS = 2;
 const LIVE_EVERY_MS = 100;
 /** A server that says nothing for so long is taken for dead by whoever watches over it. */
@@ -45,7 +46,8 @@ export async function overload({ world, sizes }: CrowdContext): Promise<CrowdOut
   await Promise.all([
     ...times(sizes.overloadCallers, (index) => call(world, index, { sessions, tallies, isOver, seen })),
     ...times(sizes.overloadWaits, async (index) => {
-      for (let n = index; !isOver(); n += 7) await seen(await world.wait(pick(tallies, n).asked, SHORT_WAIT_SECONDS));
+      for (let n = index; !isOver(); n += 7)
+        await seen(await world.wait(pick(tallies, n).asked, SHORT_WAIT_SECONDS, ONCE));
     }),
     ...times(sizes.overloadStreams, (index) => listen(world, pick(sessions, index), isOver, statuses, faults)),
   ]);
@@ -77,7 +79,7 @@ export async function beyondLimit({ world, sizes }: CrowdContext): Promise<Crowd
   faults.expect(await world.wait(asked, 0), 504, 'another caller before');
   let isOver = false;
   const live = watchLive(world.url, () => isOver);
-  await inParallel(sizes.limitedRequests, 256, async () => count(statuses, await world.read(asked), faults));
+  await inParallel(sizes.limitedRequests, 256, async () => count(statuses, await world.read(asked, ONCE), faults));
   isOver = true;
   const { lost, slowestMs } = await live;
   if (lost > 0) faults.add(`/health/live did not answer ${lost} times`);
@@ -105,21 +107,21 @@ async function call(world: World, index: number, { sessions, tallies, isOver, se
     switch (n % 5) {
       case 0: {
         const session = pick(sessions, n);
-        const { status, body } = await seen(await world.ask(session));
+        const { status, body } = await seen(await world.ask(session, ONCE));
         if (status === 200) tallies.push(tally({ ...session, pendingId: String(body['pending_id']) }));
         break;
       }
       case 1:
       case 2: {
         const answered = tallies[tallies.length - 1 - (n % Math.min(tallies.length, 50))] ?? pick(tallies, n);
-        const { status, body } = await seen(await world.respond(answered.asked, 'reject'));
+        const { status, body } = await seen(await world.respond(answered.asked, 'reject', ONCE));
         if (status === 200 && body['claimed'] === true) answered.winners += 1;
         else if (status === 503 || status === 429) answered.refused += 1;
         else answered.others += 1;
         break;
       }
       case 3:
-        await seen(await world.read(pick(tallies, n).asked));
+        await seen(await world.read(pick(tallies, n).asked, ONCE));
         break;
       default:
         await seen(await world.rest.get('/api/v1/clarification?limit=50'));

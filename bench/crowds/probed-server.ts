@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { keep } from '../lib/children.js';
 
 export interface Memory {
   /** What JavaScript holds, buffers included, after a garbage collection. */
@@ -51,11 +52,16 @@ export class ProbedServer {
     nodeOptions: readonly string[] = [],
   ): Promise<ProbedServer> {
     if (!existsSync(MAIN)) throw new Error('the product is not built; run npm run build');
-    const child = spawn(process.execPath, ['--expose-gc', '--import', PROBE, ...nodeOptions, MAIN], {
-      cwd: folder,
-      env: { PATH: process.env['PATH'], PORT: '0', LOG_LEVEL: 'error', ...env },
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    });
+    // The shell raises the limit of open files as far as this user may: who waits is a connection.
+    const command = 'ulimit -n $(ulimit -Hn) 2>/dev/null; exec "$0" "$@"';
+    const args = ['--expose-gc', '--import', PROBE, ...nodeOptions, MAIN];
+    const child = keep(
+      spawn('/bin/sh', ['-c', command, process.execPath, ...args], {
+        cwd: folder,
+        env: { PATH: process.env['PATH'], PORT: '0', LOG_LEVEL: 'error', ...env },
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      }),
+    );
     const output = { text: '' };
     const url = await new Promise<string>((found, failed) => {
       const read = (chunk: Buffer): void => {
@@ -103,9 +109,5 @@ export class ProbedServer {
     const [code, signal] = (await ended) as [number | null, string | null];
     clearTimeout(guillotine);
     return code === 0 ? undefined : `the server ended with ${code ?? signal}: ${this.log.trim()}`;
-  }
-
-  kill(): void {
-    this.child.kill('SIGKILL');
   }
 }

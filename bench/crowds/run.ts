@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startPostgres } from '../../test/soak/own-postgres.js';
+import { killAll } from '../lib/children.js';
+import { startPostgres } from '../lib/postgres-server.js';
 import { CROWDS, type CrowdName } from './crowds.js';
 import type { CrowdOutcome, Sizes } from './crowd.js';
 import { runLoad } from './load.js';
@@ -118,12 +119,12 @@ function run(options: Options): Promise<readonly Row[]> {
   return inFolder(async (folder) => {
     const rows: Row[] = [];
     for (const database of options.databases) {
-      const postgres = database === 'postgres' ? await startPostgres() : undefined;
+      const postgres = database === 'postgres' ? await startPostgres(folder, folder) : undefined;
       const url = postgres?.url ?? (database === 'sqlite' ? `sqlite:${join(folder, 'crowds.db')}` : database);
       try {
         rows.push(...(await onDatabase(url, folder, options)));
       } finally {
-        postgres?.stop();
+        await postgres?.stop();
       }
     }
     return rows;
@@ -174,6 +175,7 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   try {
     return await work(folder);
   } finally {
+    await killAll();
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -51,4 +51,6 @@ const answers = {
 process.on('message', ({ id, ask }) => {
   void answers[ask]().then((answer) => process.send({ id, answer }));
 });
+process.on('disconnect', () => process.exit(1));
+// A server that is told to stop must be able to end.
 process.channel?.unref();

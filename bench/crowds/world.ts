@@ -29,10 +29,17 @@ export interface Asked extends Session {
   readonly pendingId: string;
 }
 
+export interface WorldCall extends Call {
+  /** Default true: as a client should, who is told to come back. */
+  readonly again?: boolean;
+}
+
 /** Who and what there is on the server under load. */
 export class World {
   private readonly sessions: Session[] = [];
   private asks = 0;
+  /** Replies with 503 after which the same was sent again. */
+  refusedForNow = 0;
 
   constructor(
     readonly url: string,
@@ -60,7 +67,7 @@ export class World {
     const asked: Asked[] = [];
     await inParallel(sessions.length, PREPARING_AT_ONCE, async (index) => {
       const session = sessions[index] as Session;
-      const { body, status } = await this.patiently(() => this.ask(session));
+      const { body, status } = await this.ask(session);
       if (status !== 200) throw new Error(`preparing: asking gave ${status} ${JSON.stringify(body)}`);
       asked[index] = { ...session, pendingId: String(body['pending_id']) };
     });
@@ -68,28 +75,30 @@ export class World {
   }
 
   /** Asks what nobody has asked before. */
-  ask(session: Session, call: Call = {}): Promise<Reply> {
+  ask(session: Session, call: WorldCall = {}): Promise<Reply> {
     this.asks += 1;
     const body = { session_id: session.sessionId, questions: [question(`Question ${this.asks} of ${process.pid}?`)] };
-    return this.rest.post(`${API}/clarification/request`, body, { token: session.agentToken, ...call });
+    const sent: WorldCall = { token: session.agentToken, ...call };
+    return this.send(sent, () => this.rest.post(`${API}/clarification/request`, body, sent));
   }
 
   /** @param choice which of the two options, or neither */
-  respond(asked: Asked, choice: 1 | 2 | 'reject', call: Call = {}): Promise<Reply> {
+  respond(asked: Asked, choice: 1 | 2 | 'reject', call: WorldCall = {}): Promise<Reply> {
     const outcome =
       choice === 'reject'
         ? { rejected: true, reject_reason: 'not now' }
         : { answers: [{ question_id: 'q1', selected_options: [`q1_opt${choice}`] }] };
-    return this.rest.post(`${API}/clarification/${asked.pendingId}/respond`, outcome, call);
+    return this.send(call, () => this.rest.post(`${API}/clarification/${asked.pendingId}/respond`, outcome, call));
   }
 
-  wait(asked: Asked, seconds: number, call: Call = {}): Promise<Reply> {
+  wait(asked: Asked, seconds: number, call: WorldCall = {}): Promise<Reply> {
     const path = `${API}/clarification/${asked.pendingId}/wait?timeout=${seconds}`;
-    return this.rest.get(path, { token: asked.agentToken, patienceMs: (seconds + 60) * 1000, ...call });
+    const sent: WorldCall = { token: asked.agentToken, patienceMs: (seconds + 60) * 1000, ...call };
+    return this.send(sent, () => this.rest.get(path, sent));
   }
 
-  read(asked: Asked): Promise<Reply> {
-    return this.rest.get(`${API}/clarification/${asked.pendingId}`);
+  read(asked: Asked, call: WorldCall = {}): Promise<Reply> {
+    return this.send(call, () => this.rest.get(`${API}/clarification/${asked.pendingId}`, call));
   }
 
   /** A sample of `/metrics`, all labels summed. */
@@ -122,23 +131,27 @@ export class World {
     const [session] = await this.sessionsOf(1);
     const [asked] = await this.asked(session === undefined ? [] : [session]);
     if (asked === undefined) throw new Error('there is no session');
-    const { status, body } = await this.patiently(() => this.respond(asked, 1));
+    const { status, body } = await this.respond(asked, 1);
     if (status !== 200 || body['claimed'] !== true || body['delivered'] !== true) {
       faults.add(`an ordinary answer afterwards gave ${status} ${JSON.stringify(body)}`);
     }
   }
 
-  /** What a crowd begins with is not the crowd's: sent again while there is no room for it, as it says. */
-  private async patiently(send: () => Promise<Reply>): Promise<Reply> {
+  /** What was refused for now is sent again when it says, and counted. */
+  private async send({ again = true }: WorldCall, send: () => Promise<Reply>): Promise<Reply> {
+    const startedAt = performance.now();
     for (let attempt = 1; ; attempt += 1) {
       const reply = await send();
-      if (reply.status !== 503 || attempt === ATTEMPTS) return reply;
+      if (reply.status !== 503 || !again || attempt === ATTEMPTS) {
+        return { ...reply, ms: performance.now() - startedAt };
+      }
+      this.refusedForNow += 1;
       await pause(Number(reply.headers['retry-after'] ?? 1) * 1000);
     }
   }
 
   private async made(path: string, body: unknown): Promise<Readonly<Record<string, unknown>>> {
-    const reply = await this.patiently(() => this.rest.post(`${API}${path}`, body));
+    const reply = await this.send({}, () => this.rest.post(`${API}${path}`, body));
     if (reply.status !== 201) throw new Error(`preparing: ${path} gave ${reply.status} ${JSON.stringify(reply.body)}`);
     return reply.body;
   }
