@@ -163,10 +163,10 @@ export const SURFACES: readonly Patch[] = [
   },
   {
     rule: 'HELD-LIMIT',
-    says: 'What has been held once counts for ever.',
+    says: 'Who only looks is refused when he holds as much as he may.',
     file: 'src/http/hold.guard.ts',
-    find: "response.once('close', this.held.hold(request));",
-    replace: 'this.held.hold(request);',
+    find: 'if (response.closed || !holds(request.query)) return true;',
+    replace: 'if (response.closed) return true;',
     spec: 'test/http/held-requests.spec.ts',
   },
   {
