@@ -19,7 +19,8 @@ export type Settings = Readonly<Partial<Record<'writer' | 'reader', Readonly<Rec
 
 const ROOT = join(import.meta.dirname, '../..');
 const PROBE = pathToFileURL(join(import.meta.dirname, '../children/probe.js')).href;
-const START_WITHIN_MS = 60_000;
+// A first start on a large and old database migrates it.
+const START_WITHIN_MS = 300_000;
 let serial = 0;
 
 /** A server in a process of its own, which can be asked about itself (bench/children/probe.js). */

@@ -12,7 +12,7 @@ export interface ProductOptions {
 
 /**
  * The product as it is shipped, from `dist/`, on a database that nobody else has open: authentication enforced, its log
- * at `info` in a file, no rate limit.
+ * at `info` in a file, no limits on how much one caller or address may ask or wait.
  */
 export function startProduct(options: ProductOptions): Promise<ProbedProcess> {
   return ProbedProcess.start('dist/src/main.js', {
@@ -23,6 +23,8 @@ export function startProduct(options: ProductOptions): Promise<ProbedProcess> {
       AUTH_MODE: 'enforced',
       LOG_LEVEL: 'info',
       RATE_LIMIT_PER_MINUTE: '0',
+      MAX_HELD_PER_CALLER: '0',
+      MAX_HELD_PER_ADDRESS: '0',
       DATABASE_URL: options.databaseUrl,
       ...options.env,
     },

@@ -6,10 +6,9 @@ import pg from 'pg';
 import sqlite3 from 'sqlite3';
 import { DataSource } from 'typeorm';
 import { MIGRATIONS } from '../../migrations/index.js';
-import { parseDatabaseUrl } from '../../src/persistence/database-url.js';
 import type { Engine } from '../../src/persistence/dialect.js';
-import { openDatabase } from '../../src/persistence/open-database.js';
 import { BenchError } from './bench-error.js';
+import { startProduct } from './product-server.js';
 import { seedStatements } from './seed.js';
 import type { TableSize } from './sizes.js';
 
@@ -76,13 +75,13 @@ export function sqliteDatabases(kept: string, runFolder: string): SeededDatabase
     } finally {
       await closeSqlite(database);
     }
-    // The product's own start: the rest of the migrations, the write-ahead log, its checks.
-    await (await openDatabase({ url: parseDatabaseUrl(`sqlite:${unfinished}`), poolSize: 2, boundMs: 60_000 })).close();
+    await startOnce(`sqlite:${unfinished}`, runFolder);
     const planned = await openSqlite(unfinished);
     await sqliteRows(planned, 'ANALYZE');
     await sqliteRows(planned, 'PRAGMA wal_checkpoint(TRUNCATE)');
     await closeSqlite(planned);
     await rename(unfinished, file);
+    await rm(`${unfinished}.lock`, { force: true });
   };
 
   return {
@@ -110,8 +109,11 @@ export function sqliteDatabases(kept: string, runFolder: string): SeededDatabase
   };
 }
 
-/** Databases of one PostgreSQL server; the seeded ones are templates that nobody is connected to. */
-export function postgresDatabases(server: string): SeededDatabases {
+/**
+ * Databases of one PostgreSQL server; the seeded ones are templates that nobody is connected to.
+ * @param runFolder for the log of a server that starts on one
+ */
+export function postgresDatabases(server: string, runFolder: string): SeededDatabases {
   const nameOf = async (size: TableSize): Promise<string> =>
     `seed_${size.messages}_${await seedDigest('postgres', size)}`;
   const urlOf = (database: string): string => {
@@ -150,7 +152,7 @@ export function postgresDatabases(server: string): SeededDatabases {
     } finally {
       await client.end();
     }
-    await (await openDatabase({ url: parseDatabaseUrl(url), poolSize: 2, boundMs: 60_000 })).close();
+    await startOnce(url, runFolder);
     await onPostgres(url, 'VACUUM (ANALYZE)');
     await onPostgres(server, 'CHECKPOINT');
     await onPostgres(server, `ALTER DATABASE "${unfinished}" RENAME TO "${name}"`);
@@ -201,6 +203,12 @@ export async function onPostgres(url: string, sql: string): Promise<Record<strin
   } finally {
     await client.end();
   }
+}
+
+/** The rest of the migrations, and whatever else a first start does for rows that an older version has written. */
+async function startOnce(databaseUrl: string, folder: string): Promise<void> {
+  const server = await startProduct({ folder, databaseUrl });
+  await server.stop();
 }
 
 function seededMigrations(): typeof MIGRATIONS {

@@ -55,6 +55,12 @@ export class Site {
   }
 }
 
+/** The two that most rows compare. */
+export interface Sites {
+  readonly large: Site;
+  readonly small: Site;
+}
+
 const SETTLE_MS = 200;
 
 /** Answers of one kind on a site, each to a bundle of its own that was made beforehand. */

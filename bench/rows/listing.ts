@@ -1,15 +1,15 @@
 import { BenchError } from '../lib/bench-error.js';
 import { compare, type Side } from '../lib/compare.js';
-import { HttpClient, RECORD_HEADER } from '../lib/http-client.js';
-import { column, ratioRow, single, type ResultRow } from '../lib/results.js';
+import { HttpClient } from '../lib/http-client.js';
+import { column, ratioRow, type ResultRow } from '../lib/results.js';
 import { moveActiveBundles, USER } from '../lib/seed.js';
-import type { BenchContext, Site } from '../lib/site.js';
+import type { BenchContext, Site, Sites } from '../lib/site.js';
 import { messagesText, type TableSize } from '../lib/sizes.js';
 
-const PAGE = 50;
+export const PAGE = 50;
 
-/** 5.4: the first page, with superseded questions behind it and then ahead of it; and how many statements a page takes. */
-export async function measureListing(context: BenchContext, large: Site, small: Site): Promise<ResultRow[]> {
+/** 5.4: the first page, with superseded questions behind it and then ahead of it. */
+export async function measureListing(context: BenchContext, { large, small }: Sites): Promise<ResultRow[]> {
   const { samples, warmUp } = context.sizes;
   const options = { samples, warmUp, random: context.random };
   const a = (size: TableSize): string => `${messagesText(size)}, ${size.active.toLocaleString('en')} active bundles`;
@@ -29,7 +29,6 @@ export async function measureListing(context: BenchContext, large: Site, small: 
       column(against, ofSmall),
       2,
     ),
-    ...(await statementRows(context, large)),
   ];
   context.say('first page, superseded questions ahead of it');
   await large.run(moveActiveBundles(context.engine));
@@ -62,37 +61,10 @@ function pages(site: Site): Side {
   };
 }
 
-function assertPage(status: number, text: string, limit: number): void {
+/** @throws BenchError unless it is a full page with another behind it */
+export function assertPage(status: number, text: string, limit: number): void {
   const page = status === 200 ? JSON.parse(text) : undefined;
   if (page?.count !== limit || page.bundles.length !== limit || page.next_cursor === '') {
     throw new BenchError(`the listing gave ${status} ${text.slice(0, 200)}`);
   }
-}
-
-async function statementRows(context: BenchContext, site: Site): Promise<ResultRow[]> {
-  const client = new HttpClient(site.server.url, USER.token);
-  const count = async (limit: number): Promise<number> => {
-    const statements = await site.server.record(async () => {
-      const path = `/api/v1/clarification?limit=${limit}`;
-      const reply = await client.send('GET', path, undefined, { [RECORD_HEADER]: 'this' });
-      assertPage(reply.status, reply.text, limit);
-    });
-    return statements.length;
-  };
-  const [one, five, fifty] = [await count(1), await count(5), await count(PAGE)];
-  client.close();
-  const isConstant = one === fifty && five === fifty;
-  return [
-    {
-      row: 'statements',
-      database: context.engine,
-      measure: `statements for a page of ${PAGE} bundles, against pages of 1 and 5`,
-      a: single(`${PAGE} bundles`, fifty, ''),
-      b: single('1 bundle', one, ''),
-      value: fifty - one,
-      shown: `${one}, ${five}, ${fifty}`,
-      target: 'constant',
-      verdict: isConstant ? 'ok' : `misses by ${Math.max(fifty, five) - one} statements`,
-    },
-  ];
 }

@@ -4,7 +4,7 @@ import { compare, type Side } from '../lib/compare.js';
 import { HttpClient } from '../lib/http-client.js';
 import { column, ratioRow, type ResultRow } from '../lib/results.js';
 import { USER } from '../lib/seed.js';
-import { AnswerSide, type BenchContext, type Site } from '../lib/site.js';
+import { AnswerSide, type BenchContext, type Site, type Sites } from '../lib/site.js';
 import { messagesText } from '../lib/sizes.js';
 
 const PROTOCOL = '2025-11-25';
@@ -12,7 +12,7 @@ const ACCEPT = 'application/json, text/event-stream';
 const TOOL = 'answer_question_kandev';
 
 /** 5.4: an answer over MCP, in a session that was opened beforehand, against one over REST. */
-export async function measureMcp(context: BenchContext, small: Site): Promise<ResultRow[]> {
+export async function measureMcp(context: BenchContext, { small }: Sites): Promise<ResultRow[]> {
   context.say('rejection, MCP against REST');
   const { samples, warmUp } = context.sizes;
   const overRest = await AnswerSide.on(small, REJECTION, samples + warmUp);
@@ -64,7 +64,6 @@ async function mcpSide(site: Site, count: number): Promise<Side> {
       assertClaimed(reply.status, reply.text, index + 1);
       return reply.milliseconds;
     },
-    cpu: () => site.server.cpu(),
   };
 }
 

@@ -1,11 +1,11 @@
 import { ANSWER_KINDS } from '../lib/answers.js';
 import { compare } from '../lib/compare.js';
 import { column, ratioRow, type ResultRow } from '../lib/results.js';
-import { AnswerSide, type BenchContext, type Site } from '../lib/site.js';
+import { AnswerSide, type BenchContext, type Sites } from '../lib/site.js';
 import { messagesText } from '../lib/sizes.js';
 
 /** 5.4: an answer over REST costs the same whatever the size of the table. */
-export async function measureTableSize(context: BenchContext, large: Site, small: Site): Promise<ResultRow[]> {
+export async function measureTableSize(context: BenchContext, { large, small }: Sites): Promise<ResultRow[]> {
   const { samples, warmUp, random } = { ...context.sizes, random: context.random };
   const rows: ResultRow[] = [];
   for (const kind of ANSWER_KINDS) {
