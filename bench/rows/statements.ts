@@ -4,6 +4,8 @@ import { USER } from '../lib/seed.js';
 import type { BenchContext, Sites } from '../lib/site.js';
 import { assertPage, PAGE } from './listing.js';
 
+const RECORDINGS = 5;
+
 /** 5.4: how many statements a page takes, whatever is on it. */
 export async function measureStatements(context: BenchContext, { large: site }: Sites): Promise<ResultRow[]> {
   const client = new HttpClient(site.server.url, USER.token);
@@ -15,11 +17,15 @@ export async function measureStatements(context: BenchContext, { large: site }: 
     });
     return statements.length;
   };
-  // What the server does once a minute may fall into one of them, and is not the page's.
-  const count = async (limit: number): Promise<number> => Math.min(await once(limit), await once(limit));
+  // What the server does now and then may fall into some of them, and is not the page's.
+  const count = async (limit: number): Promise<number> => {
+    const counts: number[] = [];
+    while (counts.length < RECORDINGS) counts.push(await once(limit));
+    return Math.min(...counts);
+  };
   const [one, five, fifty] = [await count(1), await count(5), await count(PAGE)];
   client.close();
-  const isConstant = one === fifty && five === fifty;
+  const difference = Math.max(one, five, fifty) - Math.min(one, five, fifty);
   return [
     {
       row: 'statements',
@@ -27,10 +33,10 @@ export async function measureStatements(context: BenchContext, { large: site }: 
       measure: `statements for a page of ${PAGE} bundles, against pages of 1 and 5`,
       a: single(`${PAGE} bundles`, fifty, ''),
       b: single('1 bundle', one, ''),
-      value: fifty - one,
+      value: difference,
       shown: `${one}, ${five}, ${fifty}`,
       target: 'constant',
-      verdict: isConstant ? 'ok' : `misses by ${Math.max(fifty, five) - one} statements`,
+      verdict: difference === 0 ? 'ok' : `misses by ${difference} statements`,
     },
   ];
 }
