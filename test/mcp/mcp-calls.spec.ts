@@ -85,6 +85,32 @@ describe('a tool call', () => {
     expect(unknown).toMatchObject({ id: 2, error: { code: -32601 } });
   });
 
+  it.each([
+    { method: 'tools/list', params: { cursor: 5 } },
+    { method: 'initialize', params: { ...INITIALIZE.params, protocolVersion: undefined } },
+    { method: 'initialize', params: {} },
+  ])('MCP-ERRORS: $method with $params does not fit, which is the fault of its sender', async ({ method, params }) => {
+    server = await startEndpoint([fakeTool('echo', () => ({}))]);
+    const [message] = await messagesOf(
+      await server.post({ jsonrpc: '2.0', id: 1, method, params }, await initialised()),
+    );
+    expect(message).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      error: { code: -32602, message: expect.stringContaining(`the parameters do not fit ${method}`) as unknown },
+    });
+  });
+
+  it('whose client wants a task made of it is answered as any other, because we offer no tasks (MCP-TOOLS)', async () => {
+    server = await startEndpoint([fakeTool('echo', (input) => ({ input }))]);
+    const headers = await initialised();
+    for (const task of [{ ttl: 1 }, {}, 5]) {
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: { a: 1 }, task } };
+      const [message] = await messagesOf(await server.post(call, headers));
+      expect(message).toMatchObject({ id: 1, result: { structuredContent: { input: { a: 1 } } } });
+    }
+  });
+
   it('is refused when its id is in use, so that no reply can reach the wrong request', async () => {
     const gate = new Gate();
     server = await startEndpoint([fakeTool('hold', gate.handler)]);

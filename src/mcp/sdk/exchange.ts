@@ -47,6 +47,14 @@ export class Exchange {
     return typeof params === 'object' && params !== null && 'arguments' in params ? params.arguments : undefined;
   }
 
+  /**
+   * The body for the SDK. It lacks `task` of a tool call: who does not offer tasks must ignore the wish for one, and
+   * the SDK refuses the call as an internal error.
+   */
+  get message(): unknown {
+    return Array.isArray(this.body) ? this.body.map(withoutTask) : withoutTask(this.body);
+  }
+
   /** Calls back when nothing can be written any more: the reply was written out whole, or the connection closed. */
   onClose(listener: (written: boolean) => void): void {
     this.res.once('close', () => listener(this.res.writableFinished));
@@ -62,4 +70,12 @@ function isRequestMessage(message: unknown): message is RequestMessage {
     'id' in message &&
     (typeof message.id === 'string' || typeof message.id === 'number')
   );
+}
+
+function withoutTask(message: unknown): unknown {
+  if (!isRequestMessage(message) || message.method !== 'tools/call') return message;
+  const { params } = message;
+  if (typeof params !== 'object' || params === null || !('task' in params)) return message;
+  const { task: _ignored, ...others } = params;
+  return { ...message, params: others };
 }

@@ -94,7 +94,7 @@ export class McpSession implements ToolServerHost {
         else call?.abandon();
       }
     });
-    await this.transport.handleRequest(exchange.req, exchange.res, exchange.body);
+    await this.transport.handleRequest(exchange.req, exchange.res, exchange.message);
   }
 
   async call(tool: Tool, id: RequestId, progress: ProgressReporter | undefined): Promise<CallToolResult> {

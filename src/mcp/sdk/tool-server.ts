@@ -1,4 +1,7 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { getObjectShape, safeParse } from '@modelcontextprotocol/sdk/server/zod-compat.js';
+import type { AnyObjectSchema, SchemaOutput } from '@modelcontextprotocol/sdk/server/zod-compat.js';
+import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js';
 import {
   CallToolRequestSchema,
   CancelledNotificationSchema,
@@ -10,7 +13,13 @@ import {
 import type {
   CallToolRequest,
   CallToolResult,
+  Notification,
+  Request,
   RequestId,
+  Result,
+  ServerNotification,
+  ServerRequest,
+  ServerResult,
   Tool as ListedTool,
 } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
@@ -41,10 +50,32 @@ const sharedValidator = new AjvJsonSchemaValidator();
  */
 const AnyToolCall = RequestSchema.extend({ method: CallToolRequestSchema.shape.method });
 
+/**
+ * Tells a request of a known method that does not fit its schema as invalid parameters, which it is: the SDK's own server
+ * takes it for an internal error, with its parser's findings as the text.
+ */
+class StrictServer extends Server {
+  override setRequestHandler<T extends AnyObjectSchema>(
+    schema: T,
+    handler: (
+      request: SchemaOutput<T>,
+      extra: RequestHandlerExtra<ServerRequest | Request, ServerNotification | Notification>,
+    ) => ServerResult | Result | Promise<ServerResult | Result>,
+  ): void {
+    const method = getObjectShape(schema)?.method as typeof RequestSchema.shape.method;
+    const anyRequest = RequestSchema.extend({ method });
+    super.setRequestHandler(anyRequest, (request, extra) => {
+      const parsed = safeParse(schema, request);
+      if (parsed.success) return handler(parsed.data, extra);
+      throw new McpError(ErrorCode.InvalidParams, `the parameters do not fit ${request.method}`);
+    });
+  }
+}
+
 /** A fresh SDK server for one MCP session. One shared by several would send answers to the wrong client. */
 export function makeToolServer(identity: ToolServerIdentity, tools: readonly Tool[], host: ToolServerHost): Server {
   const { instructions, ...info } = identity;
-  const server = new Server(info, {
+  const server = new StrictServer(info, {
     capabilities: { tools: {} },
     instructions,
     jsonSchemaValidator: sharedValidator,
