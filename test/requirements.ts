@@ -228,6 +228,7 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
     'Metrics show how answers fare, who waits, what waits for the database and what is owed, and no id is a label.',
   'PHASE-RECORDS':
     'Each phase of a response has one record of its outcome and duration, and a spent budget is counted.',
+  FUZZ: 'Requests of every kind to every route and tool: never a 5xx, a hang or a leak, and each reply as published.',
   DOCS: 'The OpenAPI document is complete, with errors and examples, and true of every response.',
   DEMO: 'The demo plays the whole main job and exits 1 when any step fails.',
   CONFIG: 'Each setting has its default, and an invalid one stops the start with a line that names it.',

@@ -2,7 +2,7 @@ import { Deadline } from '../../src/common/deadline.js';
 import { parseDatabaseUrl } from '../../src/persistence/database-url.js';
 import { openDatabase } from '../../src/persistence/open-database.js';
 import type { SoakCall } from './soak-receiver.js';
-import type { SoakWorld, Told } from './soak-world.js';
+import type { Told } from './soak-world.js';
 
 interface Row {
   readonly id: string;
@@ -21,10 +21,16 @@ interface Turn {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
+/** What everybody was told, by pending id, and the ids of the messages that were admitted. */
+interface KnownWorld {
+  readonly told: ReadonlyMap<string, readonly Told[]>;
+  readonly admitted: ReadonlyMap<string, string>;
+}
+
 const RESUMED_FROM = 'resumed_from_pending_id';
 
 /** What must be true of the rows, of what everybody was told, and of what the webhook got, when nothing is owed any more. */
-export async function faultsIn(url: string, world: SoakWorld, calls: readonly SoakCall[]): Promise<string[]> {
+export async function faultsIn(url: string, world: KnownWorld, calls: readonly SoakCall[]): Promise<string[]> {
   const { rows, turns } = await read(url);
   const faults: string[] = [];
   const bundles = groupBy(
