@@ -26,7 +26,7 @@ describeEachEngine('FUZZ: requests of every kind', (engine) => {
       );
       expect(rows.filter((row) => row.cases !== cases)).toEqual([]);
     },
-    120_000,
+    300_000,
   );
 });
 
@@ -118,7 +118,7 @@ describeEngine('sqlite', 'FUZZ: a run notices', (engine) => {
         expect({ name, faults }).toEqual({ name, faults: expect.arrayContaining([expect.stringMatching(told)]) });
       }
     });
-  }, 120_000);
+  }, 300_000);
 
   test('a fault in the smallest request that shows it', async () => {
     const databaseUrl = await engine.createUrl();
@@ -137,7 +137,7 @@ describeEngine('sqlite', 'FUZZ: a run notices', (engine) => {
         await front.close();
       }
     });
-  }, 120_000);
+  }, 300_000);
 });
 
 describe('FUZZ: the command', () => {
