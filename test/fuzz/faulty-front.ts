@@ -54,12 +54,13 @@ export class FaultyFront {
   private async pass(request: IncomingMessage, reply: ServerResponse): Promise<void> {
     const sent = await bytesOf(request);
     for (const [text] of sent.toString().matchAll(/canary-\w+/g)) this.texts.add(text);
+    const { 'transfer-encoding': _chunked, ...headers } = request.headers;
     const onward = httpRequest({
       hostname: this.behind.hostname,
       port: this.behind.port,
       method: request.method,
       path: request.url,
-      headers: { ...request.headers, 'content-length': sent.length },
+      headers: { ...headers, ...(sent.length > 0 && { 'content-length': sent.length }) },
     });
     onward.on('error', () => reply.destroy());
     onward.on('response', (response) => void this.answer(request, response, reply, sent.toString()));

@@ -20,7 +20,7 @@ export interface FuzzOptions {
   readonly only?: readonly string[];
   /** No whole reply within so many milliseconds is a hang. Default 60,000: twelve times what anything may take. */
   readonly deadlineMs?: number;
-  /** How many targets at once. Default 8. */
+  /** How many targets at once. Default 24: waiting for each other, not for the machine. */
   readonly lanes?: number;
   readonly onTarget?: (row: FuzzRow) => void;
 }
@@ -47,7 +47,7 @@ const ENOUGH_CASES = 200;
 const HANDFUL = 20;
 
 const DEADLINE_MS = 60_000;
-const LANES = 8;
+const LANES = 24;
 /** Of one target: beyond, its faults are likely to be one. */
 const MOST_FAULTS = 5;
 const MOST_SHRINKS = 150;

@@ -7,7 +7,6 @@ export type RefKind =
   | 'cursor'
   | 'answers'
   | 'webhook'
-  | 'token'
   | 'mcp session'
   | 'new mcp session'
   | 'request id';

@@ -80,8 +80,8 @@ export class FuzzWorld {
       });
       this.workspaces.push(String(workspace['id']));
     }
-    for (let index = 0; index < 6; index += 1) await this.newEstate();
-    for (let index = 0; index < 4; index += 1) await this.delete(await this.newEstate());
+    const estates = await Promise.all(Array.from({ length: 8 }, () => this.newEstate()));
+    await Promise.all(estates.slice(0, 2).map((estate) => this.delete(estate)));
   }
 
   /** The tools that a surface lists. */
@@ -233,8 +233,6 @@ export class FuzzWorld {
         return estate.turnId;
       case 'bundle':
         return estate.pendingId;
-      case 'token':
-        return estate.agentToken;
       case 'cursor':
         // Of whatever was listed last: of another list it is a position like any other.
         return [...this.cursors].findLast(([key]) => key.startsWith(`${scene.caller?.user} `))?.[1] ?? '';
