@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -172,6 +172,8 @@ const labelOf = (url: string): string => (url.startsWith('sqlite') ? 'SQLite' : 
 
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'clarion-crowds-'));
+  // PostgreSQL may run as another user, who must get to its own folder in it.
+  chmodSync(folder, 0o711);
   try {
     return await work(folder);
   } finally {
