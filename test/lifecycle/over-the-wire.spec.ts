@@ -51,7 +51,12 @@ describeEachEngine('agents on real connections', (engine) => {
   const agentOf = (estate: Estate) => new RestCaller(app.url, estate.agentToken);
   const turnsOf = async (estate: Estate): Promise<Json[]> =>
     (await agentOf(estate).get(`/task-sessions/${estate.sessionId}/turns`)).json.turns;
-  const isLive = (estate: Estate): boolean => app.app.get(WaiterRegistry, { strict: false }).hasAgent(estate.pendingId);
+  /** Its agent waits, and the write that makes the bundle live for it is done: nothing of it can meet what a test holds. */
+  const isLive = (estate: Estate): boolean =>
+    app.app
+      .get(WaiterRegistry, { strict: false })
+      .of(estate.pendingId)
+      .some((waiter) => waiter.role === 'agent' && waiter.isAttached);
 
   /** The answer is in the mailbox of a new turn; a wait that comes back takes it from there. */
   async function expectResumedOnce(estate: Estate): Promise<void> {
