@@ -1,4 +1,5 @@
 import type { Server, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 const NONE: ReadonlySet<ServerResponse> = new Set();
@@ -10,8 +11,7 @@ export class OpenReplies {
 
   constructor(server: Server) {
     server.on('request', ({ socket }, response) => {
-      const replies = this.open.get(socket) ?? new Set();
-      if (replies.size === 0) this.open.set(socket, replies);
+      const replies = this.repliesOn(socket);
       replies.add(response);
       this.latest.set(socket, response);
       response.once('close', () => replies.delete(response));
@@ -28,4 +28,25 @@ export class OpenReplies {
   on(socket: Duplex): ReadonlySet<ServerResponse> {
     return this.open.get(socket) ?? NONE;
   }
+
+  private repliesOn(socket: Duplex): Set<ServerResponse> {
+    const known = this.open.get(socket);
+    if (known !== undefined) return known;
+    const replies = new Set<ServerResponse>();
+    this.open.set(socket, replies);
+    socket.once('close', () => {
+      for (const reply of replies) if (reply.socket === null) closeUnbegun(reply);
+    });
+    return replies;
+  }
+}
+
+/**
+ * A reply whose turn on its connection has not come has no socket yet, and Node forgets it with the connection: its `close`
+ * would never come, and whatever its request holds would be held for ever. So it gets a connection that is closed.
+ */
+function closeUnbegun(reply: ServerResponse): void {
+  const closed = new Socket();
+  closed.destroy();
+  reply.assignSocket(closed);
 }

@@ -44,6 +44,8 @@ export class EventStreams implements OnModuleDestroy {
    */
   begin(caller: Caller, lastEventId: string, response: ServerResponse): void {
     if (this.isStopping) throw new TemporarilyUnavailableError('the server is stopping; connect again');
+    // The client left before we came to it: its close has been told already.
+    if (response.closed) return;
     response.writeHead(200, {
       'Content-Type': 'text/event-stream',
       // Proxies must neither keep it, nor compress it, nor wait for its end.

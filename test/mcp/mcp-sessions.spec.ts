@@ -108,12 +108,12 @@ it('MCP-GONE: nothing is begun for a client that left before its request was loo
   const sessions = new McpSessions();
   let calls = 0;
   server = await startEndpoint([fakeTool('count', () => ({ calls: (calls += 1) }))], { sessions });
-  const left = async (body: unknown, headers: Record<string, string>) => {
+  const left = async (body: unknown, headers: Record<string, string>, method: 'post' | 'get' = 'post') => {
     const front = createServer();
     front.listen(0, '127.0.0.1');
     await once(front, 'listening');
     const { port } = front.address() as AddressInfo;
-    const request = httpRequest({ port, method: 'POST', headers }).on('error', () => undefined);
+    const request = httpRequest({ port, method, headers }).on('error', () => undefined);
     request.end();
     const [req, res] = (await once(front, 'request')) as [IncomingMessage, ServerResponse];
     request.destroy();
@@ -126,7 +126,7 @@ it('MCP-GONE: nothing is begun for a client that left before its request was loo
       requestId: 'r',
       holdOpen: () => () => undefined,
     } as const;
-    await server.endpoint.post(arrival, req, res, body);
+    await server.endpoint[method](arrival, req, res, body);
   };
   await left(INITIALIZE, {});
   expect(sessions.size).toBe(0);
@@ -134,6 +134,8 @@ it('MCP-GONE: nothing is begun for a client that left before its request was loo
   await left({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'count' } }, { 'mcp-session-id': id });
   expect(calls).toBe(0);
   expect(sessions.all().map((session) => session.isCalling)).toEqual([false]);
+  await left(undefined, { 'mcp-session-id': id, accept: 'text/event-stream' }, 'get');
+  expect(server.watchers()).toBe(0);
 });
 
 describe('MCP-SESSION: the number of MCP sessions', () => {

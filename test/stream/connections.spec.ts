@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { EventBus } from '../../src/events/event-bus.js';
 import { Deadline } from '../../src/common/deadline.js';
 import { Accounts } from '../../src/identity/accounts.js';
+import type { Reader } from '../../src/persistence/unit-of-work.js';
 import { StreamSettings } from '../../src/stream/stream-settings.js';
 import { startApp, type RunningApp, type StartAppOptions } from '../support/app.js';
 import { RestCaller } from '../support/callers.js';
@@ -101,6 +102,46 @@ describeEngine('sqlite', 'EVENTS-OPEN: a connection', (engine) => {
     }
     await other.event('turn.started', { turn_id: '49' });
     await other.close();
+  });
+});
+
+describeEachEngine('EVENTS-OPEN: a client that leaves while its token is looked up', (engine) => {
+  it('leaves nothing behind', async () => {
+    let afterwards: () => Promise<void> = () => Promise.resolve();
+    const wrapReader = (inner: Reader): Reader => {
+      const query = async (...statement: Parameters<Reader['query']>): Promise<unknown> => {
+        const result = await inner.query(...statement);
+        await afterwards();
+        return result;
+      };
+      return Object.create(inner, { query: { value: query } }) as Reader;
+    };
+    const env = { OPEN_METRICS_AND_DOCS: 'true' };
+    const app = await startApp({ url: await engine.createUrl() }, { authMode: 'enforced', env, wrapReader });
+    try {
+      const { token } = await app.createUser();
+      const leaving = new AbortController();
+      let release: () => void = () => undefined;
+      const isHeld = new Promise<void>((resolve) => (release = resolve));
+      const isLookedUp = new Promise<void>((resolve) => {
+        afterwards = () => {
+          resolve();
+          return isHeld;
+        };
+      });
+      const init = { headers: { authorization: `Bearer ${token}` }, signal: leaving.signal };
+      const left = fetch(`${app.url}/api/v1/events`, init).catch(() => 'left');
+      await isLookedUp;
+      leaving.abort();
+      expect(await left).toBe('left');
+      await until(() => app.logged.some(({ event, aborted }) => event === 'request.finished' && aborted === true));
+      release();
+      const stays = await EventClient.open(app.url, { token });
+      expect(await clientsShown(app)).toBe('1');
+      await stays.close();
+    } finally {
+      await app.close();
+    }
   });
 });
 

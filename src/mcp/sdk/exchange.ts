@@ -57,7 +57,8 @@ export class Exchange {
 
   /** Calls back when nothing can be written any more: the reply was written out whole, or the connection closed. */
   onClose(listener: (written: boolean) => void): void {
-    this.res.once('close', () => listener(this.res.writableFinished));
+    if (this.res.closed) listener(this.res.writableFinished);
+    else this.res.once('close', () => listener(this.res.writableFinished));
   }
 }
 
