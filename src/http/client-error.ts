@@ -25,6 +25,12 @@ export function answerUnreadableRequests(server: Server, replies: OpenReplies): 
   });
   server.on('connect', (_request, socket: Duplex) => {
     socket.on('error', () => undefined);
+    if (isReplyAwaited(socket, replies)) {
+      socket.destroy();
+      return;
+    }
+    // Node has let go of it: no time-out and no shutdown would ever end one whose peer leaves its half open.
+    socket.once('finish', () => socket.destroy());
     refuse(socket, { status: 400, code: 'validation_failed', sentence: 'this is not a proxy' });
   });
 }

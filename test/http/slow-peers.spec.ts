@@ -109,13 +109,17 @@ describe('SLOW-PEERS: a peer that is slow to send', () => {
 });
 
 describe('SLOW-PEERS: a reply that is awaited', () => {
-  it('is not broken into by an answer to nonsense that is sent behind its request', async () => {
+  it.each([
+    ['nonsense', 'NONSENSE\r\n\r\n'],
+    ['a CONNECT', `CONNECT evil.example:443 HTTP/1.1\r\n${HOST}\r\n`],
+  ])('is not broken into by an answer to %s that is sent behind its request', async (_, behind) => {
     const probe = await startProbeApp({});
     try {
       const peer = await Peer.connect(probe.url);
       peer.send(`GET /api/v1/probe/hold HTTP/1.1\r\n${HOST}\r\n`);
       await probe.probe.held.opened;
-      expect(await peer.send('NONSENSE\r\n\r\n').closed()).toBe('');
+      expect(await peer.send(behind).closed()).toBe('');
+      await probe.probe.gone.opened;
     } finally {
       await probe.close();
     }
@@ -175,6 +179,19 @@ describeEngine('sqlite', 'SLOW-PEERS: what lasts for good reason', (engine) => {
 });
 
 describe('SLOW-PEERS: connections', () => {
+  it('whose peer was refused a CONNECT and leaves its half open are closed, and hold up no shutdown', async () => {
+    const probe = await startProbeApp({});
+    const { hostname, port } = new URL(probe.url);
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+    let received = '';
+    socket.on('error', () => undefined).on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
+    socket.write(`CONNECT evil.example:443 HTTP/1.1\r\n${HOST}\r\n`);
+    await once(socket, 'end');
+    expect(received).toMatch(/^HTTP\/1\.1 400 /);
+    await probe.close();
+    socket.destroy();
+  });
+
   it('beyond their number are closed at once and counted, and those that are open go on', async () => {
     const probe = await startProbeApp({ env: { MAX_CONNECTIONS: '2' } });
     try {
