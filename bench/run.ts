@@ -4,6 +4,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Engine } from '../src/persistence/dialect.js';
 import { Random } from '../test/soak/random.js';
+import { onSignal } from '../test/support/on-signal.js';
 import { HELP, parseBenchArguments, UsageError, type BenchArguments, type RowName } from './lib/arguments.js';
 import { BenchError } from './lib/bench-error.js';
 import { killAll } from './lib/children.js';
@@ -55,9 +56,7 @@ function cleanUp(): Promise<void> {
   return cleaned;
 }
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.once(signal, () => void cleanUp().finally(() => process.exit(130)));
-}
+onSignal(cleanUp);
 
 try {
   const asked = parseBenchArguments(process.argv.slice(2));

@@ -1,9 +1,11 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { onSignal } from '../../test/support/on-signal.js';
 import { killAll } from '../lib/children.js';
-import { startPostgres } from '../lib/postgres-server.js';
+import { startPostgres, type PostgresServer } from '../lib/postgres-server.js';
 import { CROWDS, type CrowdName } from './crowds.js';
 import type { CrowdOutcome, Sizes } from './crowd.js';
 import { runLoad } from './load.js';
@@ -115,20 +117,33 @@ async function measured(name: CrowdName, server: ProbedServer, users: readonly U
   return { start, end, outcome };
 }
 
-function run(options: Options): Promise<readonly Row[]> {
-  return inFolder(async (folder) => {
-    const rows: Row[] = [];
-    for (const database of options.databases) {
-      const postgres = database === 'postgres' ? await startPostgres(folder, folder) : undefined;
-      const url = postgres?.url ?? (database === 'sqlite' ? `sqlite:${join(folder, 'crowds.db')}` : database);
-      try {
-        rows.push(...(await onDatabase(url, folder, options)));
-      } finally {
-        await postgres?.stop();
-      }
-    }
-    return rows;
-  });
+let runFolder: string | undefined;
+let postgres: PostgresServer | undefined;
+let cleaned: Promise<void> | undefined;
+
+/** Whatever happens, no process and no folder is left. */
+function cleanUp(): Promise<void> {
+  cleaned ??= (async () => {
+    await killAll();
+    await postgres?.stop();
+    if (runFolder !== undefined) await rm(runFolder, { recursive: true, force: true });
+  })();
+  return cleaned;
+}
+
+async function run(options: Options): Promise<readonly Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'clarion-crowds-'));
+  runFolder = folder;
+  // PostgreSQL may run as another user, who must get to its own folder in it.
+  chmodSync(folder, 0o711);
+  const rows: Row[] = [];
+  for (const database of options.databases) {
+    if (database === 'postgres') postgres = await startPostgres(folder, folder);
+    const own = database === 'postgres' ? postgres?.url : undefined;
+    const url = own ?? (database === 'sqlite' ? `sqlite:${join(folder, 'crowds.db')}` : database);
+    rows.push(...(await onDatabase(url, folder, options)));
+  }
+  return rows;
 }
 
 async function onDatabase(url: string, folder: string, options: Options): Promise<readonly Row[]> {
@@ -170,17 +185,7 @@ async function onDatabase(url: string, folder: string, options: Options): Promis
 
 const labelOf = (url: string): string => (url.startsWith('sqlite') ? 'SQLite' : 'PostgreSQL');
 
-async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'clarion-crowds-'));
-  // PostgreSQL may run as another user, who must get to its own folder in it.
-  chmodSync(folder, 0o711);
-  try {
-    return await work(folder);
-  } finally {
-    await killAll();
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+onSignal(cleanUp);
 
 try {
   const options = readOptions();
@@ -192,7 +197,12 @@ try {
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(rows, null, 2)}\n`);
     process.exitCode = rows.some(({ faults }) => faults.length > 0) ? 1 : 0;
   }
+  await cleanUp();
 } catch (error) {
+  // A signal ends what is under way by force: then that is no failure of its own.
+  const isStopped = cleaned !== undefined;
+  await cleanUp();
+  if (isStopped) process.exit(130);
   process.stderr.write(`bench:crowds: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

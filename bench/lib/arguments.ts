@@ -34,8 +34,8 @@ export class UsageError extends Error {}
 
 export const HELP = `npm run bench -- [options]
 
-Measures the ratios of chapter "speed and scale" in one run, on SQLite and on a PostgreSQL that it starts, and prints them
-with their targets. Slow is no failure; exit status 1 means that something was wrong: an answer that did not count, a reply
+Measures the ratios of docs/performance.md in one run, on SQLite and on a PostgreSQL that it starts, and prints them with
+their targets. Slow is no failure; exit status 1 means that something was wrong: an answer that did not count, a reply
 that is not right, or a bare server that does not send what the product sends.
 
   --quick                smaller sizes, under a minute on an idle machine

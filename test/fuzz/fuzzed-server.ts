@@ -62,12 +62,16 @@ export async function withFuzzedServer<T>(
   const users = [await makeUser(databaseUrl, 'fuzz-a'), await makeUser(databaseUrl, 'fuzz-b')] as const;
   const sink = await WebhookSink.start();
   const server = startServerProcess({ ...SETTINGS, DATABASE_URL: databaseUrl, AUTH_MODE: authMode }, folder);
+  const end = (): void => void server.child.kill('SIGKILL');
+  // Before its folder is removed.
+  process.prependOnceListener('exit', end);
   try {
     const url = /http:\/\/\S+?(?=,)/.exec(await server.firstLine)?.[0];
     if (url === undefined) throw new Error('the server does not say where it listens');
     return await use({ url, users: authMode === 'enforced' ? users : [{}, {}], webhookUrl: sink.url, server });
   } finally {
-    server.child.kill('SIGKILL');
+    end();
+    process.off('exit', end);
     await server.ended;
     await sink.close();
   }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startPostgres } from '../soak/own-postgres.js';
+import { onSignal } from '../support/on-signal.js';
 import { UnknownTargetError } from './fuzz.js';
 import { fuzzServer, type AuthMode } from './fuzzed-server.js';
 import { tableOf } from './report.js';
@@ -34,15 +35,20 @@ function readArguments() {
         seed: { type: 'string', default: String(randomInt(2 ** 31)) },
         database: { type: 'string' },
         only: { type: 'string', multiple: true },
+        help: { type: 'boolean', default: false },
       },
     });
+    if (values.help) {
+      say(USAGE);
+      process.exit(0);
+    }
     const cases = Number(values.cases);
     const seed = Number(values.seed);
     const databases = DATABASES.filter((name) => values.database === undefined || name === values.database);
     if (!Number.isInteger(cases) || cases < 1 || !Number.isInteger(seed) || databases.length === 0) refuse(USAGE);
     return { cases, seed, databases, only: values.only };
   } catch (error) {
-    return refuse(`${(error as Error).message}\n${USAGE}`);
+    return refuse(`${(error as Error).message}; ${USAGE}`);
   }
 }
 
@@ -51,6 +57,8 @@ const faults: string[] = [];
 
 async function run(database: (typeof DATABASES)[number], authMode: AuthMode, count: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'clarion-fuzz-'));
+  const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', removeFolder);
   const postgres = database === 'postgres' ? await startPostgres() : undefined;
   const label = `${database}, authentication ${authMode}, ${count} cases each, seed ${seed}`;
   say(`\n${label}`);
@@ -73,10 +81,13 @@ async function run(database: (typeof DATABASES)[number], authMode: AuthMode, cou
     faults.push(`(${label}) ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   } finally {
     postgres?.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder();
+    process.off('exit', removeFolder);
   }
 }
 
+// What a run has made goes with this process.
+onSignal(() => undefined);
 for (const database of databases) {
   await run(database, 'enforced', cases);
   await run(database, 'disabled', Math.ceil(cases * WITHOUT_AUTH_SHARE));
