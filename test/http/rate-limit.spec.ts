@@ -254,4 +254,25 @@ describeEngine('sqlite', 'RATE-LIMIT: over MCP', (engine) => {
       await app.close();
     }
   });
+
+  it('the messages of a batch count like as many requests', async () => {
+    const app = await startApp(
+      { url: await engine.createUrl() },
+      { authMode: 'enforced', env: { RATE_LIMIT_PER_MINUTE: '6' } },
+    );
+    try {
+      const { token } = await app.createUser();
+      const mcp = await McpCaller.open(app.url, '/mcp', token);
+      const batch = (ids: readonly number[]) =>
+        mcp.post(JSON.stringify(ids.map((id) => ({ jsonrpc: '2.0', id, method: 'tools/list' }))));
+      expect((await batch([1, 2, 3])).status).toBe(200);
+      const refused = await batch([4, 5, 6]);
+      expect([refused.status, refused.json]).toEqual([
+        429,
+        { error: 'more than 6 requests in a minute with this token', code: 'too_many_requests' },
+      ]);
+    } finally {
+      await app.close();
+    }
+  });
 });

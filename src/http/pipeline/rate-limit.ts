@@ -12,6 +12,8 @@ export interface RequestRates {
   readonly perAddress: number;
 }
 
+const STRANGERS = 'without a valid token from this address';
+
 /** Some 200 bytes each. */
 const TOKENS = 10_000;
 const ADDRESSES = 20_000;
@@ -52,7 +54,7 @@ export class RateLimit {
       const hash = token === undefined ? undefined : hashToken(token);
       const isKnown = hash !== undefined && this.tokens.has(hash);
       if (isKnown) await this.spendGood(hash, network);
-      else await this.spend(this.strangers, network, 'without a valid token from this address');
+      else await this.spend(this.strangers, network, STRANGERS);
       try {
         await authenticate(request, response);
       } catch (error) {
@@ -64,6 +66,21 @@ export class RateLimit {
       await this.spendGood(hash, network);
     };
   }
+
+  /**
+   * The further messages of a batch, which MCP lets one request carry, count as if each had come by itself. After the body
+   * has been read.
+   */
+  readonly batch: Step = async (request) => {
+    const body: unknown = request.body;
+    if (!Array.isArray(body) || request.path.startsWith('/health/')) return;
+    const network = clientNetwork(request);
+    const token = presentedToken(request.headers.authorization);
+    for (let further = 1; further < body.length; further += 1) {
+      if (request.caller !== undefined && token !== undefined) await this.spendGood(hashToken(token), network);
+      else await this.spend(this.strangers, network, STRANGERS);
+    }
+  };
 
   /** Ends the timers of the stores. */
   close(): void {

@@ -23,7 +23,7 @@ import { unavailableSentences } from './unavailable-sentences.js';
 
 /**
  * What every request passes before it meets a route, REST and MCP alike, in this order: 429 → 401 → 403 (Host, Origin) →
- * 415, 413, 400 (a body that cannot be read). Then the guards: 403 → 404 → 400 → 429 (what is held open); then the
+ * 415, 413, 400 (a body that cannot be read) → 429 (a batch). Then the guards: 403 → 404 → 400 → 429 (what is held open); then the
  * handler: 409.
  * Express middleware, because Express would otherwise parse the body before Nest's first guard.
  */
@@ -58,6 +58,7 @@ export class RequestPipeline implements OnApplicationShutdown {
       toMiddleware(this.rateLimit.around(authenticate(this.authenticator, { metricsAndDocs: env.openMetricsAndDocs }))),
       toMiddleware(checkHostAndOrigin(env)),
       toMiddleware(readJsonBody(env.bodyLimitBytes)),
+      toMiddleware(this.rateLimit.batch),
       toMiddleware(literalPath),
       this.refuse,
     ];
