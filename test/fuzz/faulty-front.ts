@@ -56,6 +56,8 @@ export class FaultyFront {
     for (const [text] of sent.toString().matchAll(/canary-\w+/g)) this.texts.add(text);
     const { 'transfer-encoding': _chunked, ...headers } = request.headers;
     const onward = httpRequest({
+      // A connection of its own: one that is used again may have been closed behind the reply to what could not be read.
+      agent: false,
       hostname: this.behind.hostname,
       port: this.behind.port,
       method: request.method,

@@ -106,7 +106,7 @@ describeEngine('sqlite', 'FUZZ: a run notices', (engine) => {
           fault,
         );
         try {
-          const options = { ...server, url: front.url, cases: 30, seed: 4, only: [only], deadlineMs: 15_000 };
+          const options = { ...server, url: front.url, cases: 30, seed: 4, only: [only], deadlineMs: 30_000 };
           return (await fuzz(options)).faults;
         } finally {
           await front.close();

@@ -38,6 +38,17 @@ const STATE_CODES = new Set(['not_active', 'conflict', 'wait_timeout']);
 const OUR_FAULT_CODES = new Set(['internal', 'temporarily_unavailable', 'too_many_requests']);
 const RPC_INTERNAL = -32603;
 
+/**
+ * The one internal error that is promised: another case opened a newer turn between a claim and its hand-over. The answer is
+ * recorded, and whoever gave it is told so.
+ */
+const OVERTAKEN = /the answer is recorded but its session has moved on/;
+
+/** @param text a reply, or a line of the log */
+export function tellsOfOvertaking(text: string): boolean {
+  return OVERTAKEN.test(text);
+}
+
 /** Of a program's inside: stacks, SQL, drivers, files. */
 const INSIDE =
   /\bat \S+ \(|\bat (file|node):|node_modules|\.[jt]s:\d+|\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bUPDATE \w+ SET\b|SQLITE_|QueryFailed|task_session_|\bpg_|ECONN|(Type|Range|Reference|Syntax)Error|Cannot read prop|is not a function|is not iterable|\[object /;
@@ -184,12 +195,14 @@ export class ReplyChecks {
     const code = /^([a-z_]+): \S/.exec(said)?.[1] ?? 'none';
     if (structuredContent !== undefined) return outcome(code, 'an error with structured content');
     if (!this.codes.has(code)) return outcome(code, `an error that does not begin with a code: ${said.slice(0, 100)}`);
+    if (tellsOfOvertaking(said)) return outcome('overtaken', /retryable: false/.test(said) ? undefined : 'retryable');
     if (OUR_FAULT_CODES.has(code)) return outcome(code, `a tool failed with ${code}`);
     return outcome(code, INSIDE.test(said) ? 'an error shows the inside of the program' : undefined);
   }
 }
 
 function statusFault(status: number, text: string): string | undefined {
+  if (status === 500 && tellsOfOvertaking(text) && text.includes('"retryable":false')) return undefined;
   if (status >= 500 && status !== WAITED) return `status ${status}`;
   if (status === 429) return 'status 429, and no limit is set';
   return text.includes(`"code":${RPC_INTERNAL}`) ? `JSON-RPC error ${RPC_INTERNAL}` : undefined;
