@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -161,4 +162,20 @@ describe('FUZZ: the command', () => {
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain('usage: npm run fuzz');
   });
+
+  test('stopped by a signal it ends with 130, and nothing of it is left in the temporary folder', async () => {
+    const folder = emptyFolder();
+    const loader = pathToFileURL(resolve('test/support/run-typescript.js')).href;
+    const args = ['--import', loader, resolve('test/fuzz/run.ts'), '--cases', '5', '--database', 'sqlite'];
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, TMPDIR: folder },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    // The first progress: its server runs and is being asked.
+    await once(child.stderr, 'data');
+    expect(readdirSync(folder)).toEqual([expect.stringMatching(/^clarion-fuzz-/)]);
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([130, null]);
+    expect(readdirSync(folder)).toEqual([]);
+  }, 120_000);
 });
