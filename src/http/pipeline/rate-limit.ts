@@ -76,9 +76,9 @@ export class RateLimit {
     if (!Array.isArray(body) || request.path.startsWith('/health/')) return;
     const network = clientNetwork(request);
     const token = presentedToken(request.headers.authorization);
+    const isGood = request.caller !== undefined && token !== undefined;
     for (let further = 1; further < body.length; further += 1) {
-      if (request.caller !== undefined && token !== undefined) await this.spendGood(hashToken(token), network);
-      else await this.spend(this.strangers, network, STRANGERS);
+      await (isGood ? this.spendGood(hashToken(token), network) : this.spend(this.strangers, network, STRANGERS));
     }
   };
 
