@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { Response } from 'express';
 import { CallerGoneError } from '../common/deadline.js';
+import { NotFoundError } from '../common/domain-error.js';
+import { untilEvenStep } from '../common/even-refusal.js';
 import { Log } from '../observability/log.js';
 import type { PipelineRequest } from './pipeline-request.js';
 import { toProblem } from './problem.js';
@@ -32,9 +34,13 @@ export class ProblemWriter {
       response.destroy();
       return;
     }
-    // Said here too, because a handler may have named the type of what it was about to answer.
-    response.status(problem.status).set({ 'Content-Type': 'application/json; charset=utf-8', ...problem.headers });
-    response.json(problem.body);
+    const answer = (): void => {
+      // Said here too, because a handler may have named the type of what it was about to answer.
+      response.status(problem.status).set({ 'Content-Type': 'application/json; charset=utf-8', ...problem.headers });
+      response.json(problem.body);
+    };
+    if (error instanceof NotFoundError) setTimeout(answer, untilEvenStep(request.deadline.startedAt));
+    else answer();
   }
 
   private record(error: unknown, status: number, request: PipelineRequest): void {

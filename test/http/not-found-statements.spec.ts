@@ -190,6 +190,31 @@ describeEachEngine('A3: what cannot be reached costs the same, whether it is the
     expect(asked).toBeGreaterThanOrEqual(6);
   });
 
+  it('and is told at a whole step of time, so that what is fetched before it is refused does not show', async () => {
+    const mcp = await McpCaller.open(app.url, '/mcp', callers.owner.token);
+    const took: Record<string, number[]> = {};
+    for (let round = 0; round < 20; round += 1) {
+      for (const [kind, id] of [
+        ['foreign', foreign.pendingId],
+        ['missing', randomUUID()],
+      ] as const) {
+        const asks = {
+          REST: async () => (await callers.owner.get(`/clarification/${id}`)).json.code as string,
+          MCP: async () => (await mcp.call('answer_question_kandev', { pending_id: id, rejected: true })).text,
+        };
+        for (const [surface, ask] of Object.entries(asks)) {
+          const before = performance.now();
+          expect(await ask()).toMatch(/^not_found/);
+          (took[`${kind} over ${surface}`] ??= []).push(performance.now() - before);
+        }
+      }
+    }
+    // Nothing but that it was held back: a step is 5 ms, and timers count whole ones.
+    const quickest = Object.entries(took).map(([what, times]) => [what, Math.min(...times) >= 4]);
+    expect(Object.fromEntries(quickest)).toEqual(Object.fromEntries(Object.keys(took).map((what) => [what, true])));
+    expect(quickest).toHaveLength(4);
+  });
+
   it.each(['/api/v1/tasks', '/api/v1/clarification'])(
     '%s: from a cursor that names what is somebody else’s as from one that names nothing',
     async (path) => {

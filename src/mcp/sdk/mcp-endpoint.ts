@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { BeforeApplicationShutdown, OnModuleDestroy } from '@nestjs/common';
 import {
   ErrorCode,
@@ -8,6 +9,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { CallerGoneError } from '../../common/deadline.js';
 import { NotFoundError, TemporarilyUnavailableError, UnauthorizedError } from '../../common/domain-error.js';
+import { untilEvenStep } from '../../common/even-refusal.js';
 import type { Caller } from '../../identity/caller.js';
 import { CallHold, ShuttingDown } from '../call-hold.js';
 import type { HoldLimits, ProgressReporter } from '../call-hold.js';
@@ -164,6 +166,7 @@ export class McpEndpoint implements OnModuleDestroy, BeforeApplicationShutdown {
       if (isOurFault(error) && !(error instanceof CallerGoneError)) {
         this.setup.log.error('mcp.tool_failed', { tool: tool.name, request_id: requestId, error });
       }
+      if (error instanceof NotFoundError) await pause(untilEvenStep(deadline.startedAt));
       return { content: [{ type: 'text', text: toolErrorText(error, requestId) }], isError: true };
     } finally {
       release?.();

@@ -100,4 +100,12 @@ export const ACCESS: readonly Patch[] = [
     replace: "return rows.length > 0 && this.tasks.authorizeTaskAccess(caller, bundleTaskId(rows) ?? '', deadline);",
     spec: 'test/http/not-found-statements.spec.ts',
   },
+  {
+    rule: 'A3',
+    says: 'REST tells what cannot be reached as soon as it knows.',
+    file: 'src/http/problem-writer.ts',
+    find: 'if (error instanceof NotFoundError) setTimeout(answer, untilEvenStep(request.deadline.startedAt));',
+    replace: 'if (error instanceof NotFoundError) setTimeout(answer, untilEvenStep(request.deadline.startedAt) * 0);',
+    spec: 'test/http/not-found-statements.spec.ts',
+  },
 ];
