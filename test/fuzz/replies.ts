@@ -119,7 +119,7 @@ export class ReplyChecks {
     for (const [id] of told.matchAll(ID)) {
       if (this.world.isHidden(id, caller) && !sent.includes(id)) return 'it holds the id of something hidden';
     }
-    if (TOKEN.test(told) && !SHOWS_SECRETS.test(request.path.split('?')[0] ?? '')) return 'it holds a secret';
+    if (TOKEN.test(told) && !SHOWS_SECRETS.test(request.path.split(/[?#]/)[0] ?? '')) return 'it holds a secret';
     if (reply.status >= 400 && INSIDE.test(text)) return 'an error shows the inside of the program';
     return undefined;
   }

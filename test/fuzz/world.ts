@@ -55,6 +55,7 @@ export class FuzzWorld {
   private readonly workspaces: string[] = [];
   private living: Estate[] = [];
   private deleted: Estate[] = [];
+  private readonly removed = new WeakSet<Estate>();
   /** Whose estate an id is of. */
   private readonly homes = new Map<string, Estate>();
   private readonly mcpSessions = new Map<string, string>();
@@ -170,7 +171,8 @@ export class FuzzWorld {
     const body = jsonOf(reply.body);
     if (home !== undefined && rest[0] === 'agent-token') home.agentToken = String(body['agent_token']);
     if (home !== undefined && method === 'PATCH' && TERMINAL.has(String(body['state']))) this.retire(home);
-    if (home !== undefined && rest[0] === 'respond') {
+    // Of one that was deleted meanwhile nothing is left to hold against what was told.
+    if (home !== undefined && rest[0] === 'respond' && !this.removed.has(home)) {
       const told = this.told.get(home.pendingId) ?? [];
       if (told.length < 20) told.push({ by: 'responder', status: reply.status, body });
       this.told.set(home.pendingId, told);
@@ -369,6 +371,7 @@ export class FuzzWorld {
 
   private gone(estate: Estate): void {
     this.retire(estate);
+    this.removed.add(estate);
     this.told.delete(estate.pendingId);
     this.deleted = [...this.deleted.slice(-DELETED + 1), estate];
   }
