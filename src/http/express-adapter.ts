@@ -11,6 +11,8 @@ export class PresetExpressAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     class Request extends IncomingMessage {}
+    // We give no validators, so nothing can be "not modified", which Express would answer to `If-None-Match: *` all the same.
+    Object.defineProperty(app.request, 'fresh', { get: () => false });
     class Response extends ServerResponse<Request> {}
     Object.setPrototypeOf(Request.prototype, app.request);
     Object.setPrototypeOf(Response.prototype, app.response);

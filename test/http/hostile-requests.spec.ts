@@ -230,6 +230,7 @@ describe('the whole request line and headers', () => {
     ['an IPv6 Host', `${list}Host: [::1]:3000\r\nOrigin: http://[::1]:3000\r\n`],
     ['an upgrade that nobody offers', `${list}Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`],
     ['an expectation of its own', `${list}Host: localhost\r\nExpect: the-unexpected\r\n`],
+    ['a condition on a version, of which there are none', `${list}Host: localhost\r\nIf-None-Match: *\r\n`],
     ['many headers that are short', `${list}Host: localhost\r\n${'X: x\r\n'.repeat(2_000)}`],
   ])('%s is served', async (_, head) => {
     expect((await sendRaw(probe.url, `${head}${CLOSE}\r\n`)).status).toBe(200);

@@ -213,6 +213,7 @@ describe('the request pipeline, authentication off', () => {
   it.each([
     ['without a type', `Content-Length: 2\r\n\r\n{}`, 415],
     ['without a type, chunked', `Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`, 415],
+    ['of two types', `Content-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}`, 415],
     ['empty and chunked', `Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 200],
     ['of length 0 and another type', `Content-Type: text/plain\r\nContent-Length: 0\r\n\r\n`, 200],
     ['compressed', `Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}`, 415],

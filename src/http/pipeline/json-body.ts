@@ -17,7 +17,7 @@ export function readJsonBody(limit: number): Step {
     const length = Number(headers['content-length'] ?? 0);
     if (!chunked && length === 0) return;
     // Without a type the bytes decide: some clients send an empty chunked body with every POST.
-    if (headers['content-type'] !== undefined || !chunked) assertJson(headers);
+    if (headers['content-type'] !== undefined || !chunked) assertJson(request);
     if (length > limit) throw tooLarge(limit);
     const leftMs = request.deadline.remainingMs;
     if (expectsContinue(request)) response.writeContinue();
@@ -25,19 +25,21 @@ export function readJsonBody(limit: number): Step {
     // The budget is ours to spend, not the caller's slow line's.
     request.deadline = request.deadline.withMilliseconds(leftMs);
     if (bytes.length === 0) return;
-    assertJson(headers);
+    assertJson(request);
     const body = parseJson(bytes);
     assertBoundedJson(body);
     request.body = body;
   };
 }
 
-function assertJson(headers: IncomingMessage['headers']): void {
+function assertJson({ headers, headersDistinct }: IncomingMessage): void {
+  // Node goes by the first of several types, the MCP SDK by all of them.
+  const isOneType = (headersDistinct['content-type']?.length ?? 0) <= 1;
   const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';');
   const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
   const isUtf8 = charset === undefined || /^charset="?utf-?8"?$/.test(charset);
   const encoding = (headers['content-encoding'] ?? 'identity').toLowerCase();
-  if (type.trim() !== 'application/json' || !isUtf8 || encoding !== 'identity') {
+  if (!isOneType || type.trim() !== 'application/json' || !isUtf8 || encoding !== 'identity') {
     throw new UnsupportedMediaTypeError('a body must be application/json in UTF-8, not compressed');
   }
 }
