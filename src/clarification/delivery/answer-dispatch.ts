@@ -2,6 +2,7 @@ import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
 import { InternalError } from '../../common/domain-error.js';
+import { End } from '../../common/end-signal.js';
 import { Env } from '../../config/env.js';
 import { Log } from '../../observability/log.js';
 import { UnitOfWork, type Tx } from '../../persistence/unit-of-work.js';
@@ -38,7 +39,7 @@ export type CallMemory = 'accepted' | 'not-delivered';
 @Injectable()
 export class AnswerDispatch implements OnModuleDestroy {
   private readonly memory = new Map<string, CallMemory>();
-  private readonly stopping = new AbortController();
+  private readonly stopping = new End();
 
   constructor(
     private readonly unitOfWork: UnitOfWork,
@@ -88,7 +89,7 @@ export class AnswerDispatch implements OnModuleDestroy {
       return { kind: 'not-delivered', cause };
     }
     if (attempt.kind !== 'attempted') return attempt;
-    const result = await this.port.call(attempt.call, deadline, this.stopping.signal);
+    const result = await this.port.call(attempt.call, deadline, this.stopping);
     if (result.kind !== 'accepted') {
       this.log.warn('webhook.failed', {
         turn_id: answer.turnId,

@@ -1,4 +1,5 @@
 import type { Deadline } from '../../common/deadline.js';
+import type { EndSignal } from '../../common/end-signal.js';
 
 /** One message to an agent that has to be told of a turn: the same bytes and the same id each time it is sent. */
 export interface AgentCall {
@@ -24,5 +25,5 @@ export abstract class ResumePort {
   /**
    * Never throws. Returns by the deadline, or as soon as `abort` is.
    */
-  abstract call(call: AgentCall, deadline: Deadline, abort?: AbortSignal): Promise<CallResult>;
+  abstract call(call: AgentCall, deadline: Deadline, abort?: EndSignal): Promise<CallResult>;
 }

@@ -1,7 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { Clock, plusMilliseconds } from '../../common/clock.js';
 import { Deadline } from '../../common/deadline.js';
+import { End } from '../../common/end-signal.js';
+import { Wakeup } from '../../common/wakeup.js';
 import { Env } from '../../config/env.js';
 import { EventBus } from '../../events/event-bus.js';
 import { Log } from '../../observability/log.js';
@@ -36,7 +37,7 @@ const TROUBLE_PAUSE_MS = 5_000;
 export class TurnDispatcher implements OnModuleDestroy, BeforeApplicationShutdown {
   /** By session: of each, one at a time. */
   private readonly calls = new Map<string, Promise<void>>();
-  private readonly stopping = new AbortController();
+  private readonly stopping = new End();
   private timer: NodeJS.Timeout | undefined;
   private looking: Promise<void> | undefined;
   private isCalledFor = false;
@@ -77,7 +78,7 @@ export class TurnDispatcher implements OnModuleDestroy, BeforeApplicationShutdow
   }
 
   private async lookWhileCalledFor(): Promise<void> {
-    while (this.isCalledFor && !this.stopping.signal.aborted) {
+    while (this.isCalledFor && !this.stopping.aborted) {
       this.isCalledFor = false;
       let sleepMs: number;
       try {
@@ -86,7 +87,7 @@ export class TurnDispatcher implements OnModuleDestroy, BeforeApplicationShutdow
         this.log.warn('webhook.look_failed', { error });
         sleepMs = TROUBLE_PAUSE_MS;
       }
-      if (!this.stopping.signal.aborted) this.lookIn(sleepMs);
+      if (!this.stopping.aborted) this.lookIn(sleepMs);
     }
   }
 
@@ -121,7 +122,7 @@ export class TurnDispatcher implements OnModuleDestroy, BeforeApplicationShutdow
         async (error: unknown) => {
           this.log.warn('webhook.record_failed', { error, turn_id: due.id });
           // It is still due, but not at once again: until then its session counts as being called.
-          await pause(TROUBLE_PAUSE_MS, undefined, { signal: this.stopping.signal }).catch(() => undefined);
+          await new Wakeup().sleep(TROUBLE_PAUSE_MS, this.stopping);
           this.calls.delete(sessionId);
           this.look();
         },
@@ -140,12 +141,12 @@ export class TurnDispatcher implements OnModuleDestroy, BeforeApplicationShutdow
       return this.record('dispatch.abandon', (tx) => abandonDispatch(tx, due.id));
     }
     const call = { id: due.id, url: settings.url, secret: settings.secret, body: due.dispatch_body };
-    const result = await this.port.call(call, Deadline.after(this.env.deliveryBudgetMs), this.stopping.signal);
+    const result = await this.port.call(call, Deadline.after(this.env.deliveryBudgetMs), this.stopping);
     if (result.kind === 'accepted') {
       return this.record('dispatch.settle', (tx) => settleDispatch(tx, due.id, this.clock.now()));
     }
     // Not its fault: the next start sends it at once.
-    if (this.stopping.signal.aborted) return;
+    if (this.stopping.aborted) return;
     const pauseMs = pauseAfter(due.dispatch_attempts + 1);
     this.log.warn('webhook.failed', {
       turn_id: due.id,

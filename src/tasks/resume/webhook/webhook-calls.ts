@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { Clock } from '../../../common/clock.js';
 import type { Deadline } from '../../../common/deadline.js';
+import type { EndSignal } from '../../../common/end-signal.js';
 import { VERSION } from '../../../common/version.js';
 import { Env } from '../../../config/env.js';
 import { ResumePort } from '../resume.port.js';
@@ -36,11 +37,11 @@ export class WebhookCalls extends ResumePort {
     super();
   }
 
-  async call(call: AgentCall, deadline: Deadline, abort?: AbortSignal): Promise<CallResult> {
+  async call(call: AgentCall, deadline: Deadline, abort?: EndSignal): Promise<CallResult> {
     const stop = new AbortController();
     const aborted = () => stop.abort(new CallFailure('aborted'));
     const timer = setTimeout(() => stop.abort(new CallFailure('timeout')), deadline.remainingMs);
-    abort?.addEventListener('abort', aborted, { once: true });
+    abort?.addEventListener('abort', aborted);
     try {
       if (abort?.aborted === true) throw new CallFailure('aborted');
       if (deadline.isOver) throw new CallFailure('timeout');
