@@ -4,12 +4,11 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Engine } from '../src/persistence/dialect.js';
 import { Random } from '../test/soak/random.js';
-import { onSignal } from '../test/support/on-signal.js';
 import { HELP, parseBenchArguments, UsageError, type BenchArguments, type RowName } from './lib/arguments.js';
 import { BenchError } from './lib/bench-error.js';
-import { killAll } from './lib/children.js';
+import { Leftovers } from './lib/leftovers.js';
 import { describeMachine } from './lib/machine.js';
-import { startPostgres, type PostgresServer } from './lib/postgres-server.js';
+import { startPostgres } from './lib/postgres-server.js';
 import { headOf, reportMarkdown, tableText, withTable, type Report } from './lib/report.js';
 import type { ResultRow } from './lib/results.js';
 import { dropLeftOverDatabases, postgresDatabases, sqliteDatabases } from './lib/seeded-databases.js';
@@ -42,31 +41,16 @@ const print = (line: string): void => void process.stdout.write(`${line}\n`);
 /** Progress is for whoever watches, not for whoever reads the result. */
 const say = (line: string): void => void process.stderr.write(`  ${line}\n`);
 
-let runFolder: string | undefined;
-let postgres: PostgresServer | undefined;
-let cleaned: Promise<void> | undefined;
-
-/** Whatever happens, no process and no copy of a database is left. */
-function cleanUp(): Promise<void> {
-  cleaned ??= (async () => {
-    await killAll();
-    await postgres?.stop();
-    if (runFolder !== undefined) await rm(runFolder, { recursive: true, force: true });
-  })();
-  return cleaned;
-}
-
-onSignal(cleanUp);
+const leftovers = new Leftovers();
 
 try {
   const asked = parseBenchArguments(process.argv.slice(2));
   if (asked === 'help') print(HELP);
   else await bench(asked);
-  await cleanUp();
+  await leftovers.cleanUp();
 } catch (error) {
-  // A signal ends what is under way by force: then that is no failure of its own.
-  const isStopped = cleaned !== undefined;
-  await cleanUp();
+  const isStopped = leftovers.isCleaning;
+  await leftovers.cleanUp();
   if (!isStopped) process.stderr.write(`bench: ${describe(error)}\n`);
   process.exit(isStopped ? 130 : error instanceof UsageError ? 2 : 1);
 }
@@ -76,11 +60,13 @@ async function bench(asked: BenchArguments): Promise<void> {
   if (asked.markdown !== undefined) assertHasTable(asked.markdown);
   build();
   const kept = resolve(asked.cache ?? join(ROOT, 'bench/.cache'));
-  runFolder = await makeRunFolder(kept, asked.fresh);
+  const folder = await makeRunFolder(kept, asked.fresh);
+  leftovers.folder = folder;
   if (asked.databases.includes('postgres')) {
-    postgres = await startPostgres(kept, runFolder);
-    await dropLeftOverDatabases(postgres.url);
+    leftovers.postgres = await startPostgres(kept, folder);
+    await dropLeftOverDatabases(leftovers.postgres.url);
   }
+  const { postgres } = leftovers;
   const about = {
     madeAt: new Date().toISOString(),
     profile: asked.profile,
@@ -91,7 +77,7 @@ async function bench(asked: BenchArguments): Promise<void> {
   for (const line of headOf(about)) print(line);
   const rows: ResultRow[] = [];
   for (const engine of asked.databases) {
-    const measured = await measure(engine, asked, kept, runFolder);
+    const measured = await measure(engine, asked, kept, folder);
     rows.push(...measured);
     print('');
     print(tableText(engine, measured));
@@ -109,6 +95,7 @@ async function bench(asked: BenchArguments): Promise<void> {
 
 async function measure(engine: Engine, asked: BenchArguments, kept: string, folder: string): Promise<ResultRow[]> {
   const random = new Random(1);
+  const { postgres } = leftovers;
   const context: BenchContext = {
     engine,
     databases:

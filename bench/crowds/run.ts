@@ -1,11 +1,9 @@
 import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { onSignal } from '../../test/support/on-signal.js';
-import { killAll } from '../lib/children.js';
-import { startPostgres, type PostgresServer } from '../lib/postgres-server.js';
+import { Leftovers } from '../lib/leftovers.js';
+import { startPostgres } from '../lib/postgres-server.js';
 import { CROWDS, type CrowdName } from './crowds.js';
 import type { CrowdOutcome, Sizes } from './crowd.js';
 import { runLoad } from './load.js';
@@ -117,29 +115,16 @@ async function measured(name: CrowdName, server: ProbedServer, users: readonly U
   return { start, end, outcome };
 }
 
-let runFolder: string | undefined;
-let postgres: PostgresServer | undefined;
-let cleaned: Promise<void> | undefined;
-
-/** Whatever happens, no process and no folder is left. */
-function cleanUp(): Promise<void> {
-  cleaned ??= (async () => {
-    await killAll();
-    await postgres?.stop();
-    if (runFolder !== undefined) await rm(runFolder, { recursive: true, force: true });
-  })();
-  return cleaned;
-}
+const leftovers = new Leftovers();
 
 async function run(options: Options): Promise<readonly Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'clarion-crowds-'));
-  runFolder = folder;
+  leftovers.folder = folder;
   // PostgreSQL may run as another user, who must get to its own folder in it.
   chmodSync(folder, 0o711);
   const rows: Row[] = [];
   for (const database of options.databases) {
-    if (database === 'postgres') postgres = await startPostgres(folder, folder);
-    const own = database === 'postgres' ? postgres?.url : undefined;
+    const own = database === 'postgres' ? (leftovers.postgres = await startPostgres(folder, folder)).url : undefined;
     const url = own ?? (database === 'sqlite' ? `sqlite:${join(folder, 'crowds.db')}` : database);
     rows.push(...(await onDatabase(url, folder, options)));
   }
@@ -185,8 +170,6 @@ async function onDatabase(url: string, folder: string, options: Options): Promis
 
 const labelOf = (url: string): string => (url.startsWith('sqlite') ? 'SQLite' : 'PostgreSQL');
 
-onSignal(cleanUp);
-
 try {
   const options = readOptions();
   if (options === 'help') {
@@ -197,11 +180,10 @@ try {
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(rows, null, 2)}\n`);
     process.exitCode = rows.some(({ faults }) => faults.length > 0) ? 1 : 0;
   }
-  await cleanUp();
+  await leftovers.cleanUp();
 } catch (error) {
-  // A signal ends what is under way by force: then that is no failure of its own.
-  const isStopped = cleaned !== undefined;
-  await cleanUp();
+  const isStopped = leftovers.isCleaning;
+  await leftovers.cleanUp();
   if (isStopped) process.exit(130);
   process.stderr.write(`bench:crowds: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
